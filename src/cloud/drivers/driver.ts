@@ -10,7 +10,7 @@
 // - `RunningMachine` (sandbox): a sandbox whose processes run and whose namespaces this process holds open.
 // - `DaemonInstance` (incus): the JSON that LXD or Incus returns; these daemons call a machine an instance.
 
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 
 export interface MachineSpec {
   /** Instance id, 32 lower-case hex digits. The driver marks the machine with it. */
@@ -119,6 +119,11 @@ export interface Driver {
   /** Opens a login shell as `ubuntu` for the browser; resolves to undefined if the machine does not run. The
    * terminal ends with its shell, with the machine, or by `kill`. Undefined on drivers without terminals. */
   attachTerminal?(id: string, size: TerminalSize): Promise<Terminal | undefined>;
+
+  /** Opens a TCP connection to a port of 127.0.0.1 inside a running machine. Firewall rules neither forbid it nor need
+   * to allow it. It ends with the machine and with this driver. Throws DriverError if nothing listens there. Undefined on drivers without such
+   * connections. */
+  connect?(id: string, port: number): Promise<Duplex>;
 
   /** Stops serving sessions. Machines that can outlive this process do; the next process adopts them. */
   close(): Promise<void>;

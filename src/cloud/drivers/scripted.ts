@@ -2,6 +2,7 @@
 // A machine's host name selects how it misbehaves.
 
 import { randomBytes } from 'node:crypto';
+import type { Duplex } from 'node:stream';
 import {
   type Driver,
   DriverError,
@@ -18,6 +19,7 @@ import {
   type ScriptedMachine,
   type ScriptedMachines,
 } from './scripted-machines.ts';
+import { connectToScriptedServer } from './scripted-server.ts';
 
 /** A machine whose host name starts with one of these misbehaves in this way. */
 type Misbehaviour =
@@ -32,7 +34,9 @@ type Misbehaviour =
   /** Accepts the first launch and forgets it. */
   | 'forgets'
   /** Needs two `terminate` calls. */
-  | 'clings';
+  | 'clings'
+  /** Accepts no connections. */
+  | 'mute';
 
 const is = ({ hostname }: MachineSpec, way: Misbehaviour) => hostname.startsWith(way);
 
@@ -112,6 +116,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
         host.changed = () => {};
       };
     },
+    connect: async (id) => connect(host, id),
     close: async () => {},
     ...controlsOf(host),
   };
@@ -211,6 +216,14 @@ function measure(host: ScriptedHost, id: string): MachineStats | undefined {
     network: { value: { receivedBytes: 2048, sentBytes: 1024 } },
     gpus: { value: [] },
   };
+}
+
+function connect(host: ScriptedHost, id: string): Duplex {
+  checkReachable(host);
+  const machine = host.machines.read(id);
+  if (!machine?.running || is(machine.spec, 'mute'))
+    throw new DriverError('unavailable', 'Nothing listens in the scripted machine.');
+  return connectToScriptedServer(id);
 }
 
 function restart(host: ScriptedHost, spec: MachineSpec) {

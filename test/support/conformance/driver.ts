@@ -2,12 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import type { Duplex } from 'node:stream';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Driver, MachineSpec, MachineState, Measured } from '#cloud/drivers/driver.ts';
+import {
+  type Driver,
+  DriverError,
+  type MachineSpec,
+  type MachineState,
+  type Measured,
+} from '#cloud/drivers/driver.ts';
 import { newMachineSpec } from '#test/support/cloud/machine-spec.ts';
 import { until } from '#test/support/until.ts';
 import { createSshClient, type SshClient } from './ssh-client.ts';
@@ -159,6 +166,38 @@ export function checkDriver(subject: DriverSubject) {
         'from-first',
       );
       await driver.terminate(later.id);
+    });
+
+    test('a connection reaches what listens inside, and ends with the machine', async (context) => {
+      const connect = driver.connect;
+      if (connect === undefined) return context.skip('it has no connections');
+      const wanted = spec();
+      const port = 20_000 + randomInt(10_000);
+      await assert.rejects(connect(wanted.id, port), DriverError);
+      await driver.launch(wanted);
+      const state = await running(wanted.id);
+      await assert.rejects(connect(wanted.id, port), DriverError);
+      const echo = `busybox nc -ll -p ${port} -e cat`;
+      await output(state, `setsid ${echo} >/dev/null 2>&1 </dev/null & echo started`);
+      let connection: Duplex | undefined;
+      await until('it listens', async () => {
+        connection = await connect(wanted.id, port).catch(() => undefined);
+        return connection !== undefined;
+      });
+      const sent = randomBytes(3_000_000);
+      connection!.write(sent);
+      const received: Buffer[] = [];
+      let count = 0;
+      for await (const chunk of connection!.iterator({ destroyOnReturn: false })) {
+        received.push(chunk);
+        count += chunk.length;
+        if (count >= sent.length) break;
+      }
+      assert.ok(Buffer.concat(received).equals(sent));
+      const closed = new Promise((resolve) => connection!.once('close', resolve));
+      connection!.on('error', () => {}).resume();
+      await driver.terminate(wanted.id);
+      await closed;
     });
 
     test('machines of a killed server run on and are served again by the next one', async () => {

@@ -77,8 +77,8 @@ export interface SandboxOptions {
   readonly log?: (message: string) => void;
 }
 
-/** A driver that has terminals. */
-export type SandboxDriver = Driver & Required<Pick<Driver, 'attachTerminal'>>;
+/** A driver that has terminals and connections. */
+export type SandboxDriver = Driver & Required<Pick<Driver, 'attachTerminal' | 'connect'>>;
 
 const advice =
   'Set `isolation: none` to run machines without isolation, if you trust all who use them.';
@@ -131,6 +131,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       if (!known) return undefined;
       return openSandboxTerminal(known.machine, { ...size, command: null, type: 'xterm-256color' });
     },
+    connect: (id, port) => connect(served.find(id), port),
     async close() {
       unwatch();
       await served.close();
@@ -212,6 +213,13 @@ async function inspect(
   }
   const reason = record.stopped ?? 'Its processes ended, or this host was restarted.';
   return { state: 'stopped', reason };
+}
+
+async function connect(known: ServedMachine | undefined, port: number) {
+  if (!known) throw new DriverError('unavailable', 'The machine does not run.');
+  return known.forwarder.connect('127.0.0.1', port).catch((error: Error) => {
+    throw new DriverError('unavailable', `Port ${port} of the machine: ${error.message}.`, error);
+  });
 }
 
 async function stopBecause(

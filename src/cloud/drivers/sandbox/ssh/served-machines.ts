@@ -1,4 +1,4 @@
-// The running machines whose ssh server is in this process. A machine that an earlier process started is
+// The running machines whose ssh server is in this process, with a way to connect into each. A machine that an earlier process started is
 // adopted: it is found by its records and served as if this process had started it.
 
 import { DriverError } from '#cloud/drivers/driver.ts';
@@ -6,11 +6,14 @@ import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import type { RunningMachine } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { toSshRules } from '#cloud/drivers/sandbox/machine/firewall.ts';
 import { openMachine } from '#cloud/drivers/sandbox/machine/life-cycle.ts';
+import { createForwarder, type Forwarder } from './forwarding.ts';
 import { type SshServer, startSshServer } from './server.ts';
 
 export interface ServedMachine {
   readonly machine: RunningMachine;
   readonly server: SshServer;
+  /** For connections of this server. Each ssh client has its own. */
+  readonly forwarder: Forwarder;
 }
 
 export interface ServedMachines {
@@ -39,8 +42,9 @@ export function createServedMachines(context: SandboxContext): ServedMachines {
       if (closed) throw new DriverError('unavailable', 'This server is closing.');
       const rules = toSshRules(context, machine.record.spec.firewall);
       const server = await startSshServer(machine, rules, context);
-      served.set(id, { machine, server });
-      return { machine, server };
+      const known = { machine, server, forwarder: createForwarder(machine) };
+      served.set(id, known);
+      return known;
     } catch (error) {
       await machine?.namespaces.close();
       throw error;
@@ -50,6 +54,7 @@ export function createServedMachines(context: SandboxContext): ServedMachines {
   async function release(id: string) {
     const known = served.get(id);
     served.delete(id);
+    known?.forwarder.close();
     await known?.server.close();
     await known?.machine.namespaces.close();
   }
