@@ -18,3 +18,17 @@ export interface DeploymentRow {
   stopped: number;
   created_at: number;
 }
+
+/** A replica of a deployment, from its start to its end. Kept for a month. */
+export interface DeploymentRunRow {
+  /** Id of the replica. */
+  id: string;
+  deployment_id: string;
+  started_at: number;
+  /** Null if it never answered. */
+  ready_at: number | null;
+  /** When it ended or, while it runs, when this was last written. */
+  seen_at: number;
+  /** Price of its machine; 0 on the computer of the server. */
+  hourly_cents: number;
+}

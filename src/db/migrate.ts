@@ -24,6 +24,7 @@ import * as conversationIndex from '#db/migrations/0016-conversation-index.ts';
 import * as responses from '#db/migrations/0017-responses.ts';
 import * as batches from '#db/migrations/0018-batches.ts';
 import * as deployments from '#db/migrations/0019-deployments.ts';
+import * as deploymentRuns from '#db/migrations/0020-deployment-runs.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -46,6 +47,7 @@ const migrations: Record<string, Migration> = {
   '0017-responses': responses,
   '0018-batches': batches,
   '0019-deployments': deployments,
+  '0020-deployment-runs': deploymentRuns,
 };
 
 /** Names of all migrations, in the order in which they run. */

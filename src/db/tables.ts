@@ -16,7 +16,7 @@ import type {
   ModelGpuRow,
   TurnRow,
 } from './cloud-rows.ts';
-import type { DeploymentRow } from './deployment-row.ts';
+import type { DeploymentRow, DeploymentRunRow } from './deployment-row.ts';
 import type {
   ResponseEventsRow,
   ResponseItemRow,
@@ -56,6 +56,7 @@ export interface Tables {
   drained_backends: DrainedBackendRow;
   backends_version: BackendsVersionRow;
   deployments: DeploymentRow;
+  deployment_runs: DeploymentRunRow;
   files: FileRow;
   file_blocks: FileBlockRow;
   batches: BatchRow;

@@ -20,7 +20,9 @@ import {
   tooManyDeployments,
 } from './errors.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
+import { createLiveness } from './liveness.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
+import type { DeploymentRuns } from './runs.ts';
 import type { DeploymentChange, NewDeployment } from './schema.ts';
 import { changeSpec, type DeploymentSpec, toSpec } from './spec.ts';
 
@@ -31,6 +33,7 @@ export interface DeploymentsParts {
   readonly audit: Audit;
   readonly catalog: Catalog;
   readonly rows: DeploymentRows;
+  readonly runs: DeploymentRuns;
   readonly registry: BackendRegistry;
   readonly router: Router;
   /** The folder of all replicas, and the home directory of their engines. */
@@ -63,6 +66,8 @@ export class Deployments {
       changed: () => this.tick(),
       failed: (reason) => log.warn({ reason }, 'the engine of a deployment failed'),
       outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
+      loadMs: (id) => parts.runs.loadMs(id),
+      liveness: createLiveness(clock),
     };
     router.onWaiting = (model) => {
       if ([...this.#live.values()].some((live) => live.model === model)) this.tick();
@@ -72,6 +77,7 @@ export class Deployments {
   /** Removes the files of an earlier process, whose engines ended with it, and starts what the rows want. */
   async start(): Promise<void> {
     await rm(this.#parts.folder, { recursive: true, force: true });
+    await this.#parts.runs.open();
     await this.refresh();
   }
 
@@ -162,10 +168,14 @@ export class Deployments {
     const waiting = this.#divideWaiting();
     for (const live of this.#live.values()) live.tick(waiting.get(live.name) ?? 0);
     this.#publish();
+    this.#recordRuns();
     const gone = [...this.#live].filter(([, live]) => live.isGone);
     if (gone.length === 0) return;
     // Only now: what waited for a removed deployment was told so.
-    for (const [id] of gone) this.#live.delete(id);
+    for (const [id] of gone) {
+      this.#live.delete(id);
+      this.#parts.runs.forget(id);
+    }
     this.#publish();
   }
 
@@ -188,9 +198,23 @@ export class Deployments {
       router.recheck();
   }
 
+  #recordRuns(): void {
+    const { runs, log } = this.#parts;
+    for (const live of this.#live.values()) runs.observe(live.id, live.replicas());
+    if (runs.isDue)
+      runs.save().catch((err) => log.error({ err }, 'run times of replicas were not saved'));
+  }
+
+  /** Deletes what is no longer needed. Must be called about once an hour. */
+  sweep(): Promise<void> {
+    return this.#parts.runs.sweep();
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#live.values()].map((live) => live.stop()));
+    this.#recordRuns();
+    await this.#parts.runs.save().catch(() => {});
   }
 
   async #change(

@@ -3,6 +3,8 @@
 
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import type { Share } from './demand.ts';
+import type { HealthTarget, Liveness } from './liveness.ts';
+import { recipes } from './recipes.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
 import type { Stored } from './rows.ts';
 import { decide, type ReplicaFacts } from './scale.ts';
@@ -10,6 +12,9 @@ import { decide, type ReplicaFacts } from './scale.ts';
 export interface LiveParts extends ReplicaParts {
   /** Running requests of the backend. */
   outstanding(model: string, backend: string): number;
+  /** How long a start of the deployment takes, in milliseconds; null if it is not known. */
+  loadMs(deploymentId: string): number | null;
+  readonly liveness: Liveness;
 }
 
 /** After this many failed starts in a row, nothing is started until the settings change. */
@@ -26,6 +31,8 @@ export class LiveDeployment {
   #stored: Stored;
   #replicas: Replica[] = [];
   #draining = new Map<Replica, number>();
+  /** Replicas whose last health check failed. */
+  #suspects: ReadonlySet<Replica> = new Set();
   #surplusSince: number | null = null;
   #failures = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -37,6 +44,10 @@ export class LiveDeployment {
   constructor(parts: LiveParts, stored: Stored) {
     this.#parts = parts;
     this.#stored = stored;
+  }
+
+  get id(): string {
+    return this.#stored.id;
   }
 
   get name(): string {
@@ -122,6 +133,7 @@ export class LiveDeployment {
     const { clock } = this.#parts;
     const now = clock.now();
     this.#removeEnded(now);
+    this.#stopDead(now);
     const { spec, revision, isStopped } = this.#stored;
     const replicas = this.replicas();
     const { start, resume, drain, surplusSince } = decide(
@@ -151,7 +163,7 @@ export class LiveDeployment {
   toModel(): DeployedModel {
     const { name, spec } = this.#stored;
     const taking = this.#replicas.filter(({ state }) => state === 'ready' || state === 'draining');
-    const isReady = taking.some(({ state }) => state === 'ready');
+    const isReady = taking.some((one) => one.state === 'ready' && !this.#suspects.has(one));
     return {
       model: spec.model,
       name,
@@ -165,6 +177,8 @@ export class LiveDeployment {
             maxLength: spec.hold_requests,
             maxWaitMs: spec.hold_seconds * 1_000,
             obstacle: this.#obstacle,
+            readyBy: this.#readyBy,
+            progress: this.#progress,
           },
     };
   }
@@ -179,6 +193,15 @@ export class LiveDeployment {
     if (isStopped) return `The deployment ${name} is stopped.`;
     return this.hasFailed ? `The deployment ${name} failed. ${this.#reason}` : null;
   }
+
+  /** When a replica that is starting will probably be ready. */
+  get #readyBy(): number | null {
+    const [first] = this.#replicas.filter(({ state }) => state === 'starting');
+    const loadMs = this.#parts.loadMs(this.id);
+    return first === undefined || loadMs === null ? null : first.startedAt + loadMs;
+  }
+
+  #progress = () => this.#replicas.find(({ state }) => state === 'starting')?.progress() ?? null;
 
   #nameOf = ({ id }: Replica) => `${this.#stored.name}-${id.slice(0, 8)}`;
 
@@ -206,16 +229,40 @@ export class LiveDeployment {
     }
   }
 
+  /** Stops ready replicas that no longer answer. Their requests go to others. */
+  #stopDead(now: number): void {
+    const { liveness } = this.#parts;
+    const suspects = new Set<Replica>();
+    for (const replica of this.#replicas.filter(({ state }) => state === 'ready')) {
+      const state = liveness.check(replica, () => this.#toHealthTarget(replica));
+      if (state === 'suspect') suspects.add(replica);
+      if (state !== 'dead') continue;
+      this.#noteFailure(now, replica, 'The engine ran, but stopped answering.');
+      this.#parts.failed(this.#reason ?? '');
+      void replica.stop();
+    }
+    this.#suspects = suspects;
+  }
+
+  #toHealthTarget(replica: Replica): HealthTarget {
+    const { url, apiKey } = replica.toBackend(this.#nameOf(replica));
+    return { url: new URL(recipes[replica.spec.engine].health, url).href, key: apiKey };
+  }
+
+  #noteFailure(now: number, replica: Replica, reason: string): void {
+    const wasSound = replica.readyAt !== null && now - replica.readyAt >= soundMs;
+    this.#failures = wasSound ? 1 : this.#failures + 1;
+    this.#failedAt = now;
+    this.#reason = reason;
+    this.#failedLog = replica.log();
+  }
+
   #removeEnded(now: number): void {
     const ended = this.#replicas.filter(({ hasEnded }) => hasEnded);
     for (const replica of ended) {
       this.#draining.delete(replica);
       if (replica.failure === null || replica.revision !== this.#stored.revision) continue;
-      const wasSound = replica.readyAt !== null && now - replica.readyAt >= soundMs;
-      this.#failures = wasSound ? 1 : this.#failures + 1;
-      this.#failedAt = now;
-      this.#reason = replica.failure;
-      this.#failedLog = replica.log();
+      this.#noteFailure(now, replica, replica.failure);
     }
     this.#replicas = this.#replicas.filter(({ hasEnded }) => !hasEnded);
     const isSound = ({ revision, readyAt }: Replica) =>

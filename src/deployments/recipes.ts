@@ -21,6 +21,8 @@ export interface Recipe {
   toEnvironment(spec: DeploymentSpec, place: EnginePlace): Record<string, string>;
   /** Files to write into the folder before the start, by name. */
   toFiles?(spec: DeploymentSpec, place: EnginePlace): Record<string, string>;
+  /** Path of a cheap GET request that a working engine answers without a failure. */
+  readonly health: string;
   /** Lines of the log that mean progress, with what to call it. */
   readonly progress: readonly (readonly [pattern: RegExp, name: string])[];
   /** Lines of the log that say why a start failed. */
@@ -42,6 +44,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
       ...args,
     ],
     toEnvironment: (_spec, { key }) => ({ VLLM_API_KEY: key }),
+    health: '/health',
     progress: [
       [/Loading (safetensors|pt) checkpoint shards:\s+(\d+)%/, 'loading weights'],
       [/Capturing CUDA graph/i, 'capturing graphs'],
@@ -69,6 +72,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
       ...args,
     ],
     toEnvironment: () => ({}),
+    health: '/health',
     progress: [
       [/Load weight begin/, 'loading weights'],
       [/Capture cuda graph begin/i, 'capturing graphs'],
@@ -87,6 +91,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
       ...args,
     ],
     toEnvironment: (_spec, { key }) => ({ LLAMA_API_KEY: key }),
+    health: '/health',
     progress: [
       [/load_tensors|llama_model_load/, 'loading weights'],
       [/server is listening/, 'starting to listen'],
@@ -105,6 +110,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
       ...['--config', `${folder}/millrace.yaml`, ...args],
     ],
     toEnvironment: (_spec, { key }) => ({ MILLRACE_API_KEY: key }),
+    health: '/healthz',
     // YAML is a superset of JSON.
     toFiles: ({ model, source }) => ({
       'millrace.yaml': JSON.stringify({
@@ -120,6 +126,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     server: 'openai',
     toCommand: ({ program, args }) => [program ?? '', ...args],
     toEnvironment: (_spec, { port, key }) => ({ PORT: `${port}`, HOST: address, API_KEY: key }),
+    health: '/v1/models',
     progress: [],
     failures: [[/out of memory/i, outOfMemory]],
   },

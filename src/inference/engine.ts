@@ -94,7 +94,7 @@ export interface Call {
    */
   readonly onWork?: (isAtWork: boolean) => void;
   /** Called if the request has to wait for a deployment to start. */
-  readonly onHeld?: (() => void) | undefined;
+  readonly onHeld?: ((hold: { progress(): string | null }) => void) | undefined;
   /** Called with members of a stream's events besides its choices, e.g. `timings` or filter results. */
   readonly onRest?: ((members: Record<string, unknown>) => void) | undefined;
 }
@@ -221,7 +221,10 @@ export function toOverflowText(counts: {
   return `This model's maximum context length is ${length}; ${has}${needs} needed for the completion. Shorten the prompt or ask for fewer tokens.`;
 }
 
-export const toOverloaded = ({ message, retryAfterMs }: QueueRefusal) =>
+export const toOverloaded = ({
+  message,
+  retryAfterMs,
+}: Pick<QueueRefusal, 'message' | 'retryAfterMs'>) =>
   new EngineError('overloaded', message, { retryAfterMs });
 
 /** Turns a job thread's refusal into an EngineError, and returns any other error as it is. */

@@ -35,6 +35,7 @@ export function startChores({
     every(600_000, () => batches.rows.sweep()),
     every(600_000, () => accounts.throttle.sweep()),
     every(3_600_000, () => accounts.sessions.sweep()),
+    every(3_600_000, () => deployments.sweep()),
     every(600_000, () => usage.retention.sweep()),
     every(600_000, () => serving.responses.sweep()),
   ];

@@ -51,6 +51,7 @@ export function newBackend(
 
 export const listOf = (...backends: Backend[]): BackendList => ({
   forModel: () => backends,
+  hasEnded: async () => false,
   close: async () => {},
 });
 

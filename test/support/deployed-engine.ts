@@ -1,6 +1,7 @@
 // An engine for tests of deployments: a program with OpenAI's API that says which process answered. The environment
 // decides how it behaves.
 
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 
@@ -12,12 +13,18 @@ const {
   TOKEN_MS = '0',
   TOKENS = '3',
   VERSION = '1',
+  /** If this file does not exist, the process creates it, and fails after its first answer: it exits, or it hangs. */
+  FIRST_FILE = '',
+  FIRST_FAILS_BY = 'exit',
 } = process.env;
 if (FAIL !== '') {
   console.error(FAIL);
   process.exit(1);
 }
 console.log(`loading version ${VERSION}`);
+const isFirst = FIRST_FILE !== '' && !existsSync(FIRST_FILE);
+if (isFirst) writeFileSync(FIRST_FILE, '');
+let answers = 0;
 const readyAt = Date.now() + Number(LOAD_MS);
 
 const server = createServer(async (request, response) => {
@@ -26,8 +33,16 @@ const server = createServer(async (request, response) => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(json));
   };
   if (request.headers.authorization !== `Bearer ${API_KEY}`) return reply(401, { error: {} });
+  const hasFailed = isFirst && answers > 0;
+  if (hasFailed && FIRST_FAILS_BY === 'exit' && request.method === 'POST') process.exit(1);
+  if (hasFailed && request.method === 'POST') return;
+  if (hasFailed) {
+    console.log('a failed health check');
+    return reply(500, { error: {} });
+  }
   if (request.url === '/v1/models') return reply(200, { data: [{ id: 'tested' }] });
   if (Date.now() < readyAt) return reply(503, { error: { message: 'still loading' } });
+  answers += 1;
   const words = Array.from({ length: Number(TOKENS) }, (_, at) => (at === 0 ? VERSION : ` ${at}`));
   const usage = {
     prompt_tokens: 1,

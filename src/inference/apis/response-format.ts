@@ -61,6 +61,8 @@ export interface StreamFormat {
   fail(error: InferenceError): WireEvents | Promise<WireEvents>;
   /** Sent while there is nothing else to send. A comment line if absent. */
   keepAlive?(): WireEvents;
+  /** What a stream waits for, if the client wants to know. A comment line if absent. */
+  progress?(text: string): WireEvents;
   /** Takes members of the engine's events besides their choices, e.g. `timings`. Absent if they are not sent. */
   takeRest?(members: Record<string, unknown>): void;
 }

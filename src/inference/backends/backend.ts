@@ -35,6 +35,10 @@ export interface Backend {
 export interface Hold extends QueueLimits {
   /** Why none will ever be served, as a sentence; null if a replica is starting or will. */
   readonly obstacle: string | null;
+  /** When a replica will probably be ready, in Unix milliseconds; null if that is not known. */
+  readonly readyBy: number | null;
+  /** What the replica that is starting does; null if none is. */
+  progress(): string | null;
 }
 
 export interface Observation {
@@ -60,5 +64,10 @@ export interface Health {
 export interface BackendList {
   /** Backends of one model in the configured order. Never empty: without any other, the stand-in serves the model. */
   forModel(model: string): readonly Backend[];
+  /**
+   * Called with a backend that failed a request. True if it is a replica that has ended: its deployment then holds
+   * requests for the next one. Waits for a moment until that is known.
+   */
+  hasEnded(backend: Backend): Promise<boolean>;
   close(): Promise<void>;
 }

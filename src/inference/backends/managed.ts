@@ -59,6 +59,8 @@ export function newHoldingBackend(clock: Clock, model: string, name: string): Ma
   const fixed = { name, model, engine: createAbsentEngine(name), kind: 'upstream' } as const;
   const backend = newBackend(clock, { ...fixed, source: 'deployment' }, records);
   backend.concurrency = 0;
+  // Whether the next replica can is not known.
+  backend.continues = false;
   return backend;
 }
 

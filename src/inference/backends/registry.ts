@@ -1,12 +1,13 @@
 // The backends of every model: those of the configuration, those added live, local weights, and the stand-in. The
 // lists are rebuilt at each change and read on every request, so that reading is one look-up.
 
+import { EventEmitter, once } from 'node:events';
 import type { FastifyBaseLogger } from 'fastify';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { BackendList, Hold } from './backend.ts';
+import type { Backend, BackendList, Hold } from './backend.ts';
 import { createHealth, type HealthSettings } from './health.ts';
 import { createImplausibleRecord } from './implausible-counts.ts';
 import {
@@ -45,6 +46,9 @@ export interface DeployedModel {
   readonly hold: Hold | null;
 }
 
+/** How long it takes at most until a replica that has ended is known to have. */
+const maxEndingMs = 2_000;
+
 /** Returns the backend under a key, or makes it. */
 type Keep = (key: string, make: () => ManagedBackend) => ManagedBackend;
 
@@ -60,6 +64,8 @@ export class BackendRegistry implements BackendList {
   #liveSpecs: readonly UpstreamSpec[] = [];
   #drained: ReadonlySet<string> = new Set();
   #deployed: readonly DeployedModel[] = [];
+  /** Emits the id of each replica that is removed. */
+  readonly #removals = new EventEmitter().setMaxListeners(0);
   #lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
   /** All backends by the options of their engine: other options make a new backend. */
   #known: ReadonlyMap<string, ManagedBackend> = new Map();
@@ -88,6 +94,17 @@ export class BackendRegistry implements BackendList {
     const current = [...this.#lists.values()].flat();
     const ids = new Set(current.map(({ id }) => id));
     return [...current, ...[...this.#leaving].filter(({ id }) => !ids.has(id))];
+  }
+
+  async hasEnded({ id, model }: Backend): Promise<boolean> {
+    const current = this.forModel(model).find((backend) => backend.id === id);
+    if (current === undefined) return true;
+    if (current.source !== 'deployment') return false;
+    const signal = AbortSignal.timeout(maxEndingMs);
+    return once(this.#removals, id, { signal }).then(
+      () => true,
+      () => false,
+    );
   }
 
   find(model: string, name: string): ManagedBackend | undefined {
@@ -137,7 +154,10 @@ export class BackendRegistry implements BackendList {
     this.#lists = new Map(entries.map((entry) => [entry.id, this.#listFor(entry, keep)]));
     const gone = [...this.#known].filter(([key]) => !kept.has(key)).map(([, backend]) => backend);
     this.#known = kept;
-    for (const backend of gone) if (backend.kind === 'upstream') this.#retire(backend);
+    for (const backend of gone) {
+      if (backend.kind === 'upstream') this.#retire(backend);
+      this.#removals.emit(backend.id);
+    }
     this.#weightsEngines.prune();
   }
 

@@ -54,6 +54,7 @@ const recheckMs = 100;
 
 /** A probe may find that a backend has recovered before its ejection ends. */
 const maxRetryAfterMs = 10_000;
+const minRetryAfterMs = 1_000;
 
 export class Router {
   readonly #list: BackendList;
@@ -262,7 +263,10 @@ export class Router {
 
   #refuse(model: string, refusal: QueueRefusal): EngineError {
     this.#onRefused(model, refusal.reason);
-    return toOverloaded(refusal);
+    const readyBy = this.findHold(model)?.readyBy ?? null;
+    if (readyBy === null) return toOverloaded(refusal);
+    const retryAfterMs = Math.max(minRetryAfterMs, readyBy - this.#clock.now());
+    return toOverloaded({ message: refusal.message, retryAfterMs });
   }
 
   #unavailable(model: string): EngineError {
@@ -279,5 +283,5 @@ function soonestRetryMs(backends: readonly Backend[]): number {
   const waits = backends
     .filter(({ draining }) => !draining)
     .map((one) => one.health.retryAfterMs());
-  return Math.ceil(Math.max(1000, Math.min(maxRetryAfterMs, ...waits)));
+  return Math.ceil(Math.max(minRetryAfterMs, Math.min(maxRetryAfterMs, ...waits)));
 }

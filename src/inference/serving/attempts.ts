@@ -111,7 +111,7 @@ export async function tryBackends<Result>(
   let failure: EngineError | null = null;
   let broken = 0;
   for (let attempts = 1; ; attempts++) {
-    const lease = await acquireBackend(parts.router, model, request, failure);
+    const lease = await acquireBackend(parts, model, request, failure);
     const { backend } = lease;
     log.backend = backend;
     const startMs = performance.now();
@@ -136,9 +136,12 @@ export async function tryBackends<Result>(
   }
 }
 
-/** Throws the earlier failure, if there is one, once no backend is left. */
+/**
+ * Throws the earlier failure, if there is one, once no backend is left. If the last one was a replica that has ended,
+ * the request waits for the next.
+ */
 async function acquireBackend(
-  router: Router,
+  { router, backends }: AttemptParts,
   model: string,
   { task, call, log, exclude }: BackendRequest,
   failure: EngineError | null,
@@ -149,9 +152,17 @@ async function acquireBackend(
     const lease = router.tryAcquire(model, routed);
     return lease ?? (await waitInQueue(router, model, routed, { call, log }));
   } catch (error) {
-    throw preferBackendError(failure, error);
+    const last = log.backend;
+    const mayHaveEnded = last !== null && isNoneLeft(error) && isEnding(failure);
+    if (!mayHaveEnded || !(await backends.hasEnded(last)) || signal.aborted)
+      throw preferBackendError(failure, error);
   }
+  return router.tryAcquire(model, routed) ?? waitInQueue(router, model, routed, { call, log });
 }
+
+/** True if the backend may have failed because it ended. Null stands for a stream that broke. */
+const isEnding = (failure: EngineError | null) =>
+  failure === null || (failure.failure === 'unavailable' && !failure.isDoubtful);
 
 async function waitInQueue(
   router: Router,
@@ -160,16 +171,16 @@ async function waitInQueue(
   { call, log }: Pick<BackendRequest, 'call' | 'log'>,
 ): Promise<Lease> {
   const startMs = performance.now();
-  const isHeld = router.findHold(model) !== null;
+  const hold = router.findHold(model);
   // Outside the `try`: a request that a full queue refuses has not waited, and its error is still an HTTP error.
   const lease = router.waitForLease(model, routed);
-  if (isHeld) call.onHeld?.();
+  if (hold !== null) call.onHeld?.(hold);
   try {
     return await lease;
   } finally {
     const waitedMs = performance.now() - startMs;
     log.queuedMs += waitedMs;
-    if (isHeld) log.coldStartMs = (log.coldStartMs ?? 0) + waitedMs;
+    if (hold !== null) log.coldStartMs = (log.coldStartMs ?? 0) + waitedMs;
   }
 }
 
@@ -204,10 +215,12 @@ function backendsUpTo(list: BackendList, model: string, backend: Backend): Backe
 
 const noneLeft: readonly string[] = ['model_unavailable', 'deployment_unavailable'];
 
+const isNoneLeft = (error: unknown) =>
+  error instanceof EngineError && noneLeft.includes(error.code ?? '');
+
 /** Once every backend was tried, what a backend reported says more than that none is left. */
 function preferBackendError(failure: EngineError | null, error: unknown): unknown {
-  const isNoneLeft = error instanceof EngineError && noneLeft.includes(error.code ?? '');
-  return isNoneLeft && failure !== null ? failure : error;
+  return isNoneLeft(error) && failure !== null ? failure : error;
 }
 
 /** An overload tells the client when to retry, so it is reported rather than a failure: the soonest one. */

@@ -7,6 +7,7 @@ import type { ResponseFormat, StreamFormat } from '#inference/apis/response-form
 import type { EngineChunk, Envelope, Usage, WireEvents } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
 import { type InferenceRequest, withElapsed } from '#inference/request.ts';
+import { toBytes } from '#lib/memory/byte-string.ts';
 import type { RequestAccount } from './request-accounting.ts';
 
 export interface StreamedRequest {
@@ -16,6 +17,8 @@ export interface StreamedRequest {
   readonly account: RequestAccount;
 }
 
+const progressEveryMs = 500;
+
 export class OutgoingStream {
   readonly envelope: Envelope;
   /** Absent if the format doesn't send them. */
@@ -23,6 +26,7 @@ export class OutgoingStream {
   readonly #streamed: StreamedRequest;
   readonly #format: StreamFormat;
   readonly #timer: NodeJS.Timeout | undefined;
+  #progress: NodeJS.Timeout | undefined;
   #events: EventStream | null = null;
   #hasBegun = false;
   #hasSent = false;
@@ -42,18 +46,29 @@ export class OutgoingStream {
     return this.#events !== null;
   }
 
-  /** Opens the stream before there is a chunk, and keeps it alive until then. */
-  open(): void {
+  /** Opens the stream before there is a chunk, and keeps it alive until then. `progress` says what the request waits for. */
+  hold(progress?: () => string | null): void {
     this.#open(null);
     // Node sends the head with the first bytes.
     if (!this.#hasSent) this.#pass(this.#format.keepAlive?.() ?? ': waiting\n\n');
+    if (progress === undefined || this.hasStarted) return;
+    let shown: string | null = null;
+    const show = () => {
+      const text = progress();
+      if (text === null || text === shown) return;
+      shown = text;
+      this.#pass(this.#format.progress?.(text) ?? `: progress: ${toBytes(text)}\n\n`);
+    };
+    clearInterval(this.#progress);
+    this.#progress = setInterval(show, progressEveryMs).unref();
+    show();
   }
 
   /** Call when the first chunk exists. */
   async start(): Promise<void> {
     const { account, format } = this.#streamed;
     this.hasStarted = true;
-    clearTimeout(this.#timer);
+    this.close();
     if (this.#hasBegun) return;
     const usage = format.needsPromptTokens ? await account.countPrompt() : account.usage();
     if (this.#events === null) this.#open(usage);
@@ -82,6 +97,7 @@ export class OutgoingStream {
 
   close(): void {
     clearTimeout(this.#timer);
+    clearInterval(this.#progress);
   }
 
   #open(usage: Usage | null): void {

@@ -228,9 +228,10 @@ async function serveStream(
   plan: Plan,
   stream: OutgoingStream,
 ): Promise<void> {
+  const isProgressWanted = admitted.request.headers['x-millrace-progress'] === '1';
   const call = toCall(admitted, plan, stream.envelope, {
     onRest: stream.takeRest,
-    onHeld: () => stream.open(),
+    onHeld: ({ progress }) => stream.hold(isProgressWanted ? progress : undefined),
   });
   const generated = await openStream(context, plan, call, admitted.attempts);
   announce(admitted);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { readHostId } from '#cloud/hosts/own-host.ts';
 import { Deployments } from '#deployments/deployments.ts';
 import { DeploymentRows } from '#deployments/rows.ts';
+import { DeploymentRuns } from '#deployments/runs.ts';
 import type { Core } from './core.ts';
 import type { Models, Serving } from './inference.ts';
 
@@ -14,5 +15,7 @@ export function openDeployments(core: Core, models: Models, { router }: Serving)
   const folder = join(config.data_dir, 'replicas');
   const home = join(config.data_dir, 'engines');
   const { registry } = backends;
-  return new Deployments({ db, clock, log, audit, catalog, rows, registry, router, folder, home });
+  const runs = new DeploymentRuns(db, clock);
+  const shared = { db, clock, log, audit, catalog, registry, router };
+  return new Deployments({ ...shared, rows, runs, folder, home });
 }

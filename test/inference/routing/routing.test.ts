@@ -316,7 +316,7 @@ describe('the queue of a model', () => {
 
   test('a backend that is added serves waiting requests before any lease ends', async () => {
     const backends = [busy()];
-    const list = { forModel: () => backends, close: async () => {} };
+    const list = { forModel: () => backends, hasEnded: async () => false, close: async () => {} };
     const router = new Router(list, createHandClock(), { maxLength: 4, maxWaitMs: 60_000 });
     router.tryAcquire('m', routed());
     const waiting = router.waitForLease('m', routed());

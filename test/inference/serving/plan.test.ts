@@ -37,7 +37,11 @@ function plannerOf(
   backends: Record<string, readonly Backend[]>,
 ) {
   const catalog = createCatalog({ builtinIds: false, changes: new Map(Object.entries(changes)) });
-  const list: BackendList = { forModel: (id) => backends[id] ?? [], close: async () => {} };
+  const list: BackendList = {
+    forModel: (id) => backends[id] ?? [],
+    hasEnded: async () => false,
+    close: async () => {},
+  };
   const counts = { made: 0 };
   const counter: typeof llama3 = {
     ...llama3,

@@ -132,6 +132,11 @@ class OllamaStream implements StreamFormat {
     return this.#write(nothing);
   }
 
+  progress(text: string): WireEvents {
+    const members = this.#shape.toMembers(nothing);
+    return toLine({ ...this.#toHead(), ...members, done: false, progress: text });
+  }
+
   #takeChoice(choice: ChatChoiceDelta | CompletionChoice): WireEvents {
     this.#reason = choice.finish_reason ?? this.#reason;
     if (!('delta' in choice)) return this.#writeText(choice.text, '');

@@ -1,0 +1,141 @@
+// When the replicas of deployments started, became ready and ended. It is written at each of these moments and once a
+// minute, so that a server that is killed loses at most a minute. What a start takes is estimated from it.
+
+import type { DeploymentRunRow } from '#db/deployment-row.ts';
+import type { Database } from '#db/tables.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { ReplicaFacts } from './scale.ts';
+
+/** Runs that ended longer ago are deleted. */
+export const runsKeptMs = 31 * 86_400_000;
+/** Starts from which the duration of the next one is estimated. */
+const maxLoads = 5;
+const saveEveryMs = 60_000;
+
+export class DeploymentRuns {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #mutex = createKeyedMutex();
+  /** Runs that have not ended, by deployment and replica. */
+  readonly #current = new Map<string, Map<string, DeploymentRunRow>>();
+  /** Durations of the last starts of each deployment, the newest last. */
+  readonly #loads = new Map<string, number[]>();
+  #unsaved = new Map<string, DeploymentRunRow>();
+  #savedAt = 0;
+
+  constructor(db: Database, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  /** Reads how long earlier starts took, and deletes old runs. */
+  async open(): Promise<void> {
+    await this.sweep();
+    const runs = await this.#db
+      .selectFrom('deployment_runs')
+      .select(['deployment_id', 'started_at', 'ready_at'])
+      .where('ready_at', 'is not', null)
+      .orderBy('started_at')
+      .execute();
+    for (const { deployment_id, started_at, ready_at } of runs)
+      if (ready_at !== null) this.#addLoad(deployment_id, ready_at - started_at);
+  }
+
+  /** Deletes old runs, and those of deployments that were removed. */
+  async sweep(): Promise<void> {
+    await this.#db
+      .deleteFrom('deployment_runs')
+      .where(({ or, eb, selectFrom }) =>
+        or([
+          eb('seen_at', '<', this.#clock.now() - runsKeptMs),
+          eb('deployment_id', 'not in', selectFrom('deployments').select('id')),
+        ]),
+      )
+      .execute();
+  }
+
+  /** Compares the replicas of a deployment with what was known of them. Must be called at each tick. */
+  observe(deploymentId: string, replicas: readonly ReplicaFacts[]): void {
+    const known = this.#current.get(deploymentId) ?? new Map<string, DeploymentRunRow>();
+    if (known.size === 0 && replicas.length === 0) return;
+    const now = this.#clock.now();
+    const current = new Map(
+      replicas.map((replica) => {
+        const run = known.get(replica.id) ?? newRun(deploymentId, replica);
+        if (run.ready_at === null && replica.readyAt !== null) {
+          run.ready_at = replica.readyAt;
+          this.#addLoad(deploymentId, replica.readyAt - replica.startedAt);
+          this.#unsaved.set(run.id, run);
+        }
+        run.seen_at = now;
+        return [run.id, run];
+      }),
+    );
+    for (const [id, run] of current) if (!known.has(id)) this.#unsaved.set(id, run);
+    for (const [id, run] of known) if (!current.has(id)) this.#unsaved.set(id, run);
+    if (current.size === 0) this.#current.delete(deploymentId);
+    else this.#current.set(deploymentId, current);
+  }
+
+  /** The median of the last starts in milliseconds; null before the first. */
+  loadMs(deploymentId: string): number | null {
+    const sorted = (this.#loads.get(deploymentId) ?? []).toSorted((one, other) => one - other);
+    return sorted[Math.floor(sorted.length / 2)] ?? null;
+  }
+
+  forget(deploymentId: string): void {
+    this.#loads.delete(deploymentId);
+  }
+
+  /** True if there is something to save. */
+  get isDue(): boolean {
+    if (this.#unsaved.size > 0) return true;
+    return this.#current.size > 0 && this.#clock.now() - this.#savedAt >= saveEveryMs;
+  }
+
+  /** If the database fails, the same is saved the next time. */
+  save(): Promise<void> {
+    return this.#mutex.run('save', async () => {
+      if (!this.isDue) return;
+      const unsaved = this.#unsaved;
+      for (const runs of this.#current.values())
+        for (const run of runs.values()) unsaved.set(run.id, run);
+      this.#unsaved = new Map();
+      this.#savedAt = this.#clock.now();
+      try {
+        await this.#write([...unsaved.values()].map((run) => ({ ...run })));
+      } catch (error) {
+        this.#unsaved = new Map([...unsaved, ...this.#unsaved]);
+        throw error;
+      }
+    });
+  }
+
+  async #write(runs: DeploymentRunRow[]): Promise<void> {
+    await this.#db
+      .insertInto('deployment_runs')
+      .values(runs)
+      .onConflict((conflict) =>
+        conflict.column('id').doUpdateSet(({ ref }) => ({
+          ready_at: ref('excluded.ready_at'),
+          seen_at: ref('excluded.seen_at'),
+        })),
+      )
+      .execute();
+  }
+
+  #addLoad(deploymentId: string, ms: number): void {
+    const loads = [...(this.#loads.get(deploymentId) ?? []), ms];
+    this.#loads.set(deploymentId, loads.slice(-maxLoads));
+  }
+}
+
+const newRun = (deploymentId: string, { id, startedAt }: ReplicaFacts): DeploymentRunRow => ({
+  id,
+  deployment_id: deploymentId,
+  started_at: startedAt,
+  ready_at: null,
+  seen_at: startedAt,
+  hourly_cents: 0,
+});

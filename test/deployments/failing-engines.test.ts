@@ -1,0 +1,121 @@
+// Engines that end or stop answering while they serve, and requests that are refused because a start takes long.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { afterEach, before, describe, test } from 'node:test';
+import { createLiveness } from '#deployments/liveness.ts';
+import { createHandClock } from '#test/support/clock.ts';
+import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
+import { makeFolder } from '#test/support/process.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+/** Goes by itself, because a failed start is repeated after a while, and can be turned. */
+let turnedMs = 0;
+const clock = { now: () => Date.now() + turnedMs };
+const turn = (ms: number) => {
+  turnedMs += ms;
+};
+
+describe('an engine that fails while it serves', () => {
+  let server: TestServer;
+  let owner: SessionFetch;
+  let deployments: TestDeployments;
+  const isReady = async () => (await deployments.show('tested')).status === 'ready';
+  before(async () => {
+    server = await startTestServer({ clock });
+    owner = await server.join();
+    deployments = openTestDeployments(server, owner);
+  });
+  afterEach(() => deployments.removeAll());
+  const readLog = async () => {
+    const { data } = await deployments.call<{ lines: string[] }>('GET', '/tested/log');
+    return data.lines;
+  };
+
+  test('by ending: its request waits for the next replica', async () => {
+    await deployments.create('tested', { env: { FIRST_FILE: join(makeFolder(), 'first') } });
+    const response = await deployments.chat();
+    assert.equal(response.status, 200, await response.text());
+  });
+
+  test('by not answering: it is replaced, and its request goes to the next replica', async () => {
+    const env = { FIRST_FILE: join(makeFolder(), 'first'), FIRST_FAILS_BY: 'hanging' };
+    await deployments.create('tested', { min: 1, env });
+    await until('it is ready', isReady);
+    const [first] = (await deployments.show('tested')).replicas;
+    const answer = deployments.chat();
+    for (let checks = 1; checks <= 3; checks++) {
+      turn(10_000);
+      await until(`check ${checks} has failed`, async () => {
+        const { replicas } = await deployments.show('tested');
+        const failed = (await readLog()).filter((line) => line === 'a failed health check');
+        return failed.length >= checks || replicas[0]?.id !== first?.id;
+      });
+    }
+    const response = await answer;
+    assert.equal(response.status, 200, await response.text());
+    assert.match((await deployments.show('tested')).reason ?? '', /stopped answering/);
+  });
+
+  test('a held stream tells its progress to clients that ask for it', async () => {
+    await deployments.create('tested', { env: { LOAD_MS: '300' } });
+    const headers = { 'x-millrace-progress': '1' };
+    const text = await (await deployments.chat({ stream: true }, headers)).text();
+    assert.match(text, /^: progress: starting$/m);
+    assert.match(text, /\[DONE\]/);
+    await deployments.removeAll();
+    await deployments.create('tested', { env: { LOAD_MS: '300' } });
+    const messages = [{ role: 'user', content: 'Hi' }];
+    const json = { model: 'hermes3-8b', messages };
+    const lines = (await (await server.fetch('/api/chat', { headers, json })).text()).split('\n');
+    const progress = lines.map((line) => JSON.parse(line || '{}').progress);
+    assert(progress.includes('starting'));
+  });
+
+  test('a refused request is told when the start will probably be done, even by the next server', async () => {
+    await deployments.create('tested', { hold_requests: 1, env: { LOAD_MS: '500' } });
+    const answer = deployments.chat();
+    await until('it starts', async () => (await deployments.show('tested')).status === 'starting');
+    turn(40_000);
+    assert.equal((await answer).status, 200);
+    await server.stop();
+    server = await startTestServer({ clock, on: server, presetApiKey: server.key });
+    deployments = openTestDeployments(server, server.withCookie(owner.cookie));
+    const controller = new AbortController();
+    const ask = (signal?: AbortSignal) =>
+      server.fetch('/v1/chat/completions', {
+        json: { model: 'hermes3-8b', messages: [{ role: 'user', content: 'Hi' }] },
+        ...(signal && { signal }),
+      });
+    const first = ask(controller.signal).catch(() => {});
+    let refused: Response | undefined;
+    await until('a request is refused', async () => {
+      refused = await ask(AbortSignal.timeout(100)).catch(() => undefined);
+      return refused !== undefined;
+    });
+    assert.equal(refused?.status, 503);
+    const retryAfter = Number(refused?.headers.get('retry-after'));
+    assert(retryAfter > 30 && retryAfter <= 60, `retry-after is ${retryAfter}`);
+    controller.abort();
+    await first;
+  });
+});
+
+test('an engine is dead after three failed checks in a row', async () => {
+  const results = [true, false, false, true, false, false, false];
+  const hand = createHandClock(0);
+  const isAlive = async () => results.shift() ?? true;
+  const liveness = createLiveness(hand, { everyMs: 1_000, isAlive });
+  const replica = {};
+  const check = () => liveness.check(replica, () => ({ url: 'http://127.0.0.1', key: null }));
+  const seen = [check()];
+  for (let at = 0; at < 7; at++) {
+    hand.turn(1_000);
+    check();
+    await new Promise((resolve) => setImmediate(resolve));
+    seen.push(check());
+  }
+  const [alive, suspect, dead] = ['alive', 'suspect', 'dead'];
+  assert.deepEqual(seen, [alive, alive, suspect, suspect, alive, suspect, suspect, dead]);
+});
