@@ -25,6 +25,7 @@ import * as responses from '#db/migrations/0017-responses.ts';
 import * as batches from '#db/migrations/0018-batches.ts';
 import * as deployments from '#db/migrations/0019-deployments.ts';
 import * as deploymentRuns from '#db/migrations/0020-deployment-runs.ts';
+import * as runReservations from '#db/migrations/0021-run-reservations.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -48,6 +49,7 @@ const migrations: Record<string, Migration> = {
   '0018-batches': batches,
   '0019-deployments': deployments,
   '0020-deployment-runs': deploymentRuns,
+  '0021-run-reservations': runReservations,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -49,6 +49,8 @@ export interface ResponseRunRow {
   created_at: number;
   /** The request as JSON, without `input`. */
   request: string;
+  /** What it reserved when it arrived, as JSON, for the server that runs it; null if nothing was limited. */
+  reservation: string | null;
 }
 
 /** Consecutive events of a background response, as they are sent. */

@@ -51,6 +51,7 @@ export async function openSharedState(
     limits: {
       reserve: withFallback(store.reserve, limits.reserve, onFallback),
       check: withFallback(store.check, limits.check, onFallback),
+      takeOver: withFallback(store.takeOver, limits.takeOver, onFallback),
       close: store.close,
     },
     rates: {

@@ -5,13 +5,15 @@ import type { Clock } from '#lib/clock.ts';
 import { type LeakyBucket, leak, newBucket } from '#lib/limits/leaky-bucket.ts';
 import type { LimitSet } from './limit-set.ts';
 import { unit } from './rates.ts';
-import type {
-  Amount,
-  LimitKind,
-  LimitScope,
-  LimitStore,
-  ReserveResult,
-  ScopeState,
+import {
+  type Amount,
+  type LimitKind,
+  type LimitScope,
+  type LimitStore,
+  nothingOpen,
+  type OpenReservation,
+  type ReserveResult,
+  type ScopeState,
 } from './store.ts';
 
 interface Counters {
@@ -32,6 +34,7 @@ interface CountedScope {
 }
 
 const minuteMs = 60_000;
+const nothing: Amount = Object.freeze({ tokens: 0, costNano: 0 });
 
 export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore {
   const countersById = new Map<string, Counters>();
@@ -54,22 +57,35 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
     });
   }
 
+  function toOpen(
+    counted: readonly CountedScope[],
+    wanted: Amount,
+    month: string,
+  ): OpenReservation {
+    const end = (used: Amount) => {
+      for (const one of counted) settle(one, { wanted, used }, month, clock.now());
+    };
+    return { settle: end, leave: () => end(nothing) };
+  }
+
   return {
     async reserve(scopes, wanted, month): Promise<ReserveResult> {
       const counted = toCounted(scopes, month);
       const refused = findRefusal(counted, wanted);
       if (refused === null) for (const one of counted) take(one, wanted);
-      return {
-        refused,
-        states: counted.map(toState),
-        settle(used) {
-          for (const one of counted) settle(one, { wanted, used }, month, clock.now());
-        },
-      };
+      const states = counted.map(toState);
+      return { id: '', refused, states, ...toOpen(counted, wanted, month) };
     },
     async check(scopes, wanted, month): Promise<ReserveResult> {
       const counted = toCounted(scopes, month);
-      return { refused: findRefusal(counted, wanted), states: counted.map(toState), settle() {} };
+      const states = counted.map(toState);
+      return { id: '', refused: findRefusal(counted, wanted), states, ...nothingOpen };
+    },
+    async takeOver(scopes, { costNano }, month) {
+      const counted = toCounted(scopes, month);
+      for (const one of counted) hold(one, costNano);
+      // Its tokens were counted by another process, which gives them back.
+      return toOpen(counted, { tokens: 0, costNano }, month);
     },
     close: async () => {},
   };
@@ -167,6 +183,10 @@ function findExceeded(
 function take({ limits, counters }: CountedScope, wanted: Amount): void {
   if (limits.requestsPerMinute !== null) counters.requests.debt += unit;
   if (limits.tokensPerMinute !== null) counters.tokens.debt += wanted.tokens * unit;
+  hold({ counters }, wanted.costNano);
+}
+
+function hold({ counters }: Pick<CountedScope, 'counters'>, costNano: number): void {
   counters.open++;
-  counters.heldNano += wanted.costNano;
+  counters.heldNano += costNano;
 }

@@ -1,7 +1,7 @@
 // Counters that several servers share: one round trip to admit a request, one to settle it.
 
 import { randomUUID } from 'node:crypto';
-import { createScript, type SharedRedis } from '#lib/limits/redis.ts';
+import { createScript, type Script, type SharedRedis } from '#lib/limits/redis.ts';
 import { releaseScript, renewScript, reserveScript, settleScript } from './redis-scripts.ts';
 import {
   type Amount,
@@ -9,26 +9,17 @@ import {
   type LimitStore,
   leaseMs,
   limitKinds,
+  nothingOpen,
+  type OpenReservation,
   type ReserveResult,
   type ScopeState,
+  type Ticket,
 } from './store.ts';
 
-/** A request that runs: its member in the sorted sets of open requests, and its keys. */
-interface OpenRequest {
-  readonly member: string;
-  readonly keys: readonly string[];
-}
-
 export function createRedisStore(shared: SharedRedis, heldForMs = leaseMs): LimitStore {
-  const { now, onError } = shared;
+  const { now } = shared;
   const runReserve = createScript(shared, reserveScript);
-  const runRelease = createScript(shared, releaseScript);
-  const runSettle = createScript(shared, settleScript);
-  const runRenew = createScript(shared, renewScript);
-  const serverId = randomUUID();
-  const open = new Map<number, OpenRequest>();
-  let count = 0;
-  const renewal = setInterval(renew, heldForMs / 3).unref();
+  const leases = new Leases(shared, heldForMs);
 
   /** Without an id, nothing is taken. */
   async function ask(id: string, scopes: readonly LimitScope[], wanted: Amount, month: string) {
@@ -45,50 +36,115 @@ export function createRedisStore(shared: SharedRedis, heldForMs = leaseMs): Limi
     wanted: Amount,
     month: string,
   ): Promise<ReserveResult> {
-    const number = ++count;
-    const id = `${serverId}-${number}`;
-    const keys = scopes.flatMap(toKeys);
-    const { tokens, costNano } = wanted;
-    const member = `${id}:${costNano}`;
-    const result = await ask(id, scopes, wanted, month).catch((error) => {
-      release(keys, member, costNano);
+    const ticket = { id: leases.newId(), ...wanted };
+    const result = await ask(ticket.id, scopes, wanted, month).catch((error) => {
+      leases.release(scopes, ticket);
       throw error;
     });
     if (result.refused !== null) return result;
-    open.set(number, { member, keys });
+    return { ...result, id: ticket.id, ...leases.open(scopes, ticket, month) };
+  }
+
+  async function takeOver(
+    scopes: readonly LimitScope[],
+    given: Ticket,
+    month: string,
+  ): Promise<OpenReservation> {
+    // What was counted in the memory of a server is unknown to Redis.
+    const ticket = given.id === '' ? { ...given, id: leases.newId(), tokens: 0 } : given;
+    await leases.renew(toLease(scopes, ticket));
+    return leases.open(scopes, ticket, month);
+  }
+
+  return {
+    reserve,
+    check: (scopes, wanted, month) => ask('', scopes, wanted, month),
+    takeOver,
+    close: async () => leases.close(),
+  };
+}
+
+/** A request that runs: its member in the sorted sets of open requests, and its keys. */
+interface Lease {
+  readonly member: string;
+  readonly keys: readonly string[];
+}
+
+const toLease = (scopes: readonly LimitScope[], { id, costNano }: Ticket): Lease => ({
+  member: `${id}:${costNano}`,
+  keys: scopes.flatMap(toKeys),
+});
+
+/** The requests that this server runs, whose leases it renews. */
+class Leases {
+  readonly #shared: SharedRedis;
+  readonly #heldForMs: number;
+  readonly #serverId = randomUUID();
+  readonly #open = new Map<string, Lease>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #runRelease: Script;
+  readonly #runSettle: Script;
+  readonly #runRenew: Script;
+  #count = 0;
+
+  constructor(shared: SharedRedis, heldForMs: number) {
+    this.#shared = shared;
+    this.#heldForMs = heldForMs;
+    this.#runRelease = createScript(shared, releaseScript);
+    this.#runSettle = createScript(shared, settleScript);
+    this.#runRenew = createScript(shared, renewScript);
+    this.#timer = setInterval(() => this.#renewAll(), heldForMs / 3).unref();
+  }
+
+  newId(): string {
+    return `${this.#serverId}-${++this.#count}`;
+  }
+
+  open(scopes: readonly LimitScope[], ticket: Ticket, month: string): OpenReservation {
+    const { now, onError } = this.#shared;
+    const lease = toLease(scopes, ticket);
+    this.#open.set(ticket.id, lease);
+    const leave = () => void this.#open.delete(ticket.id);
     const settle = (used: Amount) => {
-      open.delete(number);
-      const limits = scopes.map((one) => one.limits.tokensPerMinute ?? '');
-      const change = used.tokens - tokens;
-      const values = [now(), id, change, costNano, used.costNano, month, ...limits];
-      runSettle(keys, values).catch(onError);
+      leave();
+      const values = [now(), ...toSettled(ticket, used, month, scopes)];
+      this.#runSettle(lease.keys, values).catch(onError);
     };
-    return { ...result, settle };
+    return { settle, leave };
   }
 
   /**
    * Undoes a reservation whose reply was not waited for: a Redis that only hung executes it later. Redis executes
    * the commands of a connection in order, so this comes after it. If this fails too, the lease ends.
    */
-  function release(keys: readonly string[], member: string, costNano: number): void {
-    runRelease(keys, [now(), member, costNano]).catch(() => {});
+  release(scopes: readonly LimitScope[], ticket: Ticket): void {
+    const { member, keys } = toLease(scopes, ticket);
+    this.#runRelease(keys, [this.#shared.now(), member, ticket.costNano]).catch(() => {});
+  }
+
+  renew({ member, keys }: Lease): Promise<unknown> {
+    return this.#runRenew(keys, [this.#shared.now(), member, this.#heldForMs]);
   }
 
   /** A request may run for longer than a lease. */
-  function renew(): void {
-    for (const { member, keys } of open.values()) {
-      runRenew(keys, [now(), member, heldForMs]).catch(onError);
-    }
+  #renewAll(): void {
+    for (const lease of this.#open.values()) this.renew(lease).catch(this.#shared.onError);
   }
 
-  return {
-    reserve,
-    check: (scopes, wanted, month) => ask('', scopes, wanted, month),
-    async close() {
-      clearInterval(renewal);
-    },
-  };
+  close(): void {
+    clearInterval(this.#timer);
+  }
 }
+
+const toSettled = (
+  { id, tokens, costNano }: Ticket,
+  used: Amount,
+  month: string,
+  scopes: readonly LimitScope[],
+): (string | number)[] => [
+  ...[id, used.tokens - tokens, costNano, used.costNano, month],
+  ...scopes.map(({ limits }) => limits.tokensPerMinute ?? ''),
+];
 
 /** The braces put all keys of an account on one node of a cluster, so that one script may use them. */
 function toKeys({ kind, id, accountId }: LimitScope): string[] {
@@ -110,7 +166,7 @@ function toResult(scopes: readonly LimitScope[], reply: number[]): ReserveResult
   const states = scopes.map((_, index) => toState(reply.slice(2 + index * 5)));
   const kind = limitKinds[limit - 1];
   const by = kind === undefined ? null : { scope: refused - 1, limit: kind };
-  return { refused: by, states, settle() {} };
+  return { id: '', refused: by, states, ...nothingOpen };
 }
 
 const toState = ([

@@ -6,7 +6,15 @@ import { type LimitReached, limitReached, tooLarge } from './errors.ts';
 import { toHeaders } from './headers.ts';
 import { type Arrival, createReading } from './reading.ts';
 import type { LimitSettings } from './settings.ts';
-import type { Amount, LimitScope, LimitStore, ReserveResult } from './store.ts';
+import {
+  type Amount,
+  type LimitScope,
+  type LimitStore,
+  nothingOpen,
+  type OpenReservation,
+  type ReserveResult,
+  type Ticket,
+} from './store.ts';
 
 /** What a request is charged to: a key and its account, or only the account for a signed-in user. */
 export interface Payer {
@@ -17,8 +25,12 @@ export interface Payer {
 export interface Reservation {
   /** The x-ratelimit-* headers as alternating names and values; null if no rate is limited. */
   readonly headers: readonly string[] | null;
-  /** Reports what was used. Only the first call counts. */
+  /** What another server needs to take it over; null if nothing is limited. */
+  readonly ticket: Ticket | null;
+  /** Reports what was used. Only the first call of `settle` and `leave` counts. */
   settle(used: Amount): void;
+  /** Leaves it to the server that takes it over. */
+  leave(): void;
 }
 
 export interface RequestLimiter {
@@ -30,12 +42,21 @@ export interface RequestLimiter {
   arrive(payer: Payer): Promise<Arrival>;
   /** Rejects with LimitReached. */
   reserve(payer: Payer, wanted: Amount): Promise<Reservation>;
+  /** Takes over the reservation of a request that was admitted earlier. Nothing refuses it or counts it again. */
+  takeOver(payer: Payer, ticket: Ticket | null): Promise<Reservation>;
 }
 
 /** The smallest possible request. */
 const minAmount: Amount = Object.freeze({ tokens: 1, costNano: 0 });
 
-const unlimitedReservation: Reservation = Object.freeze({ headers: null, settle() {} });
+const unlimitedReservation: Reservation = Object.freeze({
+  headers: null,
+  ticket: null,
+  ...nothingOpen,
+});
+
+/** Of a request that was admitted when nothing was limited. */
+const emptyTicket: Ticket = Object.freeze({ id: '', tokens: 0, costNano: 0 });
 
 export function createRequestLimiter(
   settings: LimitSettings,
@@ -74,21 +95,38 @@ export function createRequestLimiter(
       if (scopes.length === 0) return unlimitedReservation;
       const result = await store.reserve(reading.lower(scopes), wanted, month);
       if (result.refused !== null) throw refuse(scopes, wanted, result);
-      return toReservation(result, toHeaders(scopes, result.states));
+      const ticket = { id: result.id, ...wanted };
+      return new LimitReservation(result, ticket, toHeaders(scopes, result.states));
+    },
+    async takeOver({ accountId, keyId }, given) {
+      const { scopes, month } = await settings.find(accountId, keyId);
+      if (scopes.length === 0) return unlimitedReservation;
+      const ticket = given ?? emptyTicket;
+      return new LimitReservation(await store.takeOver(scopes, ticket, month), ticket, null);
     },
   };
 }
 
-function toReservation(result: ReserveResult, headers: readonly string[] | null): Reservation {
-  let isSettled = false;
-  return {
-    headers,
-    settle(used) {
-      if (isSettled) return;
-      isSettled = true;
-      result.settle(used);
-    },
-  };
+class LimitReservation implements Reservation {
+  readonly headers: readonly string[] | null;
+  readonly ticket: Ticket;
+  #open: OpenReservation | null;
+
+  constructor(open: OpenReservation, ticket: Ticket, headers: readonly string[] | null) {
+    this.#open = open;
+    this.ticket = ticket;
+    this.headers = headers;
+  }
+
+  settle(used: Amount): void {
+    this.#open?.settle(used);
+    this.#open = null;
+  }
+
+  leave(): void {
+    this.#open?.leave();
+    this.#open = null;
+  }
 }
 
 function toRefusal(

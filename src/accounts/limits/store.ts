@@ -48,15 +48,30 @@ export interface ScopeState {
   readonly heldNano: number;
 }
 
-export interface ReserveResult {
+/** What a server needs to take over a reservation of another. */
+export interface Ticket extends Amount {
+  /** Names the reservation in a shared store; empty if it was counted in the memory of its server. */
+  readonly id: string;
+}
+
+/** A request that is counted as running. Exactly one of the two methods must be called, once. */
+export interface OpenReservation {
+  /** Replaces the reserved amount by what was used, which may be more. */
+  settle(used: Amount): void;
+  /** Leaves the reservation to the server that takes it over, or to the end of its lease. */
+  leave(): void;
+}
+
+/** Of a request that was refused, or is not limited. */
+export const nothingOpen: OpenReservation = Object.freeze({ settle() {}, leave() {} });
+
+export interface ReserveResult extends OpenReservation {
+  /** See `Ticket`. */
+  readonly id: string;
   /** The first limit that refuses the request, and the index of its scope; null if it was admitted. */
   readonly refused: { readonly scope: number; readonly limit: LimitKind } | null;
   /** One state per scope, in their order. */
   readonly states: readonly ScopeState[];
-  /**
-   * Replaces the reserved amount by what was used, which may be more. Must be called once for an admitted request.
-   */
-  settle(used: Amount): void;
 }
 
 export interface LimitStore {
@@ -67,5 +82,10 @@ export interface LimitStore {
   reserve(scopes: readonly LimitScope[], wanted: Amount, month: string): Promise<ReserveResult>;
   /** Returns what `reserve` would, and takes nothing. */
   check(scopes: readonly LimitScope[], wanted: Amount, month: string): Promise<ReserveResult>;
+  /**
+   * Takes over the reservation of a request that was admitted before, here or on another server. It was counted then, so
+   * no limit refuses it, and no rate counts it again.
+   */
+  takeOver(scopes: readonly LimitScope[], ticket: Ticket, month: string): Promise<OpenReservation>;
   close(): Promise<void>;
 }

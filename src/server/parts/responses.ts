@@ -28,7 +28,10 @@ export function openResponses(
   const isSingleServer = config.database.url === null;
   const rows = new RunRows(db, clock, { runner: processId, isSingleServer });
   const background = new BackgroundResponses(
-    { store, rows, clock, log, generate: (run, delivery) => generate(run, delivery) },
+    {
+      ...{ store, rows, clock, log, limits: admission.limits },
+      generate: (run, delivery) => generate(run, delivery),
+    },
     config.inference.responses.max_background,
   );
   const followers = createFollowers(store, rows, background);

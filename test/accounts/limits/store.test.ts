@@ -55,6 +55,30 @@ for (const [name, create] of Object.entries(stores)) {
       for (let count = 0; count < 7; count++) assert.equal(limitOf(await ask([scope])), null);
     });
 
+    test('a reservation that another server takes over is counted once, and never refused', async () => {
+      const other = await create(clock);
+      const limits = { requestsPerMinute: 1, concurrentRequests: 1, tokensPerMinute: 70 };
+      const scope = newScope({ ...limits, monthlyBudgetNano: 100 });
+      const first = await ask([scope], 50, 100);
+      assert.equal(limitOf(first), null);
+      const ticket = { id: first.id, tokens: 50, costNano: 100 };
+      const second = await other.takeOver([scope], ticket, month);
+      const stateOf = async () => (await other.check([scope], free, month)).states[0];
+      const running = await stateOf();
+      assert.deepEqual([running?.open, running?.heldNano], [1, 100]);
+      assert((running?.requestDebt ?? 0) <= 60_000, 'one request at most');
+      first.leave();
+      second.settle({ tokens: 60, costNano: 90 });
+      assert.deepEqual(await stateOf(), {
+        requestDebt: running?.requestDebt,
+        tokenDebt: 60 * 60_000,
+        open: 0,
+        spentNano: 90,
+        heldNano: 0,
+      });
+      await other.close();
+    });
+
     test('a clock that is set back neither frees nor takes anything', async () => {
       const scope = newScope({ requestsPerMinute: 2, tokensPerMinute: 60 });
       for (let count = 0; count < 2; count++) assert.equal(limitOf(await ask([scope], 30)), null);

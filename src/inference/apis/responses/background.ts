@@ -2,7 +2,8 @@
 // queued response is run by any server. One whose server was lost fails, because running it again would bill it twice.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Reservation } from '#accounts/limits/request-limiter.ts';
+import type { RequestLimiter, Reservation } from '#accounts/limits/request-limiter.ts';
+import type { Ticket } from '#accounts/limits/store.ts';
 import type { ResponseRunRow } from '#db/response-rows.ts';
 import type { Tx } from '#db/tables.ts';
 import { renderFailure } from '#http/error-format.ts';
@@ -31,8 +32,8 @@ export interface Run {
   readonly caller: Caller;
   readonly request: ResponseRequest;
   readonly items: readonly InputItem[];
-  /** What was reserved when the request arrived; undefined if that was on another server. */
-  readonly reservation: Reservation | undefined;
+  /** What was reserved when the request arrived. */
+  readonly reservation: Reservation;
   /** Writes the response once it has ended. */
   save(response: ResponseObject): Promise<void>;
 }
@@ -43,6 +44,7 @@ export type Generate = (run: Run, delivery: BackgroundDelivery) => Promise<void>
 export interface BackgroundParts {
   readonly store: ResponseStore;
   readonly rows: RunRows;
+  readonly limits: Pick<RequestLimiter, 'takeOver'>;
   readonly generate: Generate;
   readonly clock: Clock;
   readonly log: FastifyBaseLogger;
@@ -92,6 +94,7 @@ export class BackgroundResponses {
         key_id: caller.keyId,
         user_id: caller.userId,
         request: JSON.stringify(rest),
+        reservation: reservation.ticket && JSON.stringify(reservation.ticket),
       });
     };
     await this.#held.hold(queued.id, reservation, () => store.insert(place, queued, add));
@@ -152,7 +155,7 @@ export class BackgroundResponses {
     await Promise.all(this.#work);
     clearTimeout(cut);
     for (const timer of this.#timers) clearInterval(timer);
-    this.#held.giveBackAll();
+    this.#held.leaveAll();
   }
 
   async #look(): Promise<void> {
@@ -164,7 +167,7 @@ export class BackgroundResponses {
       await this.#close(account_id, response_id, callerGone);
       this.#running.get(response_id)?.abort();
     }
-    await this.#held.giveBackOthers((ids) => rows.findQueued(ids));
+    await this.#held.sort((ids) => rows.findStates(ids));
     while (!this.#isStopping && this.#running.size < maxRunning) {
       const run = await rows.claim();
       if (run === undefined) return;
@@ -182,8 +185,9 @@ export class BackgroundResponses {
   async #run(row: ResponseRunRow, delivery: BackgroundDelivery): Promise<void> {
     const { generate, rows } = this.#parts;
     const { response_id: id, account_id: accountId } = row;
-    const reservation = this.#held.take(id);
+    let reservation = this.#held.take(id);
     try {
+      reservation ??= await this.#takeOver(row);
       const run = await this.#toRun(row, reservation);
       if (!delivery.signal.aborted) await generate(run, delivery);
     } catch (error) {
@@ -200,7 +204,13 @@ export class BackgroundResponses {
     this.#notify(id);
   }
 
-  async #toRun(row: ResponseRunRow, reservation: Reservation | undefined): Promise<Run> {
+  /** For a response that arrived at another server, or before this one was started again. */
+  #takeOver({ account_id: accountId, key_id: keyId, reservation }: ResponseRunRow) {
+    const ticket = reservation === null ? null : (JSON.parse(reservation) as Ticket);
+    return this.#parts.limits.takeOver({ accountId, keyId }, ticket);
+  }
+
+  async #toRun(row: ResponseRunRow, reservation: Reservation): Promise<Run> {
     const { store } = this.#parts;
     const { response_id, account_id: accountId } = row;
     const { id, created_at } = await store.get(accountId, response_id);

@@ -1,5 +1,5 @@
-// What background responses reserved when they arrived at this server, held until they run. A response that another
-// server runs reserves again there, and what is held here is given back.
+// What background responses reserved when they arrived at this server, held until they run. If another server runs a
+// response, it takes over the reservation, which is only left here.
 
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 
@@ -41,16 +41,21 @@ export class HeldReservations {
     this.take(id)?.settle(nothing);
   }
 
-  giveBackAll(): void {
-    for (const id of this.#held.keys()) this.giveBack(id);
+  /** Leaves all to the servers that will run the responses. */
+  leaveAll(): void {
+    for (const id of this.#held.keys()) this.take(id)?.leave();
   }
 
-  /** Gives back what belongs to responses that are no longer queued. */
-  async giveBackOthers(findQueued: (ids: string[]) => Promise<Set<string>>): Promise<void> {
+  /** Gives back what cancelled responses reserved, and leaves what those reserved that another server runs. */
+  async sort(findStates: (ids: string[]) => Promise<Map<string, string>>): Promise<void> {
     const held = [...this.#held].filter(([, { isQueued }]) => isQueued);
     const ids = held.slice(0, maxChecked).map(([id]) => id);
     if (ids.length === 0) return;
-    const queued = await findQueued(ids);
-    for (const id of ids) if (!queued.has(id)) this.giveBack(id);
+    const states = await findStates(ids);
+    for (const id of ids) {
+      const state = states.get(id);
+      if (state === 'cancelled') this.giveBack(id);
+      else if (state !== 'queued') this.take(id)?.leave();
+    }
   }
 }

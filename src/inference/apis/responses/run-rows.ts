@@ -156,15 +156,14 @@ export class RunRows {
       .execute();
   }
 
-  /** Those of the runs that no server has begun. */
-  async findQueued(ids: readonly string[]): Promise<Set<string>> {
+  /** The states of responses, by their ids. Deleted ones have none. */
+  async findStates(ids: readonly string[]): Promise<Map<string, string>> {
     const rows = await this.#db
-      .selectFrom('response_runs')
-      .select('response_id')
-      .where('response_id', 'in', ids)
-      .where('runner', 'is', null)
+      .selectFrom('responses')
+      .select(['id', 'status'])
+      .where('id', 'in', ids)
       .execute();
-    return new Set(rows.map(({ response_id }) => response_id));
+    return new Map(rows.map(({ id, status }) => [id, status]));
   }
 
   /** True while a server runs it, or will. */

@@ -4,6 +4,8 @@
 import assert from 'node:assert';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { pino } from 'pino';
+import type { Payer, Reservation } from '#accounts/limits/request-limiter.ts';
+import type { Amount, Ticket } from '#accounts/limits/store.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables.ts';
 import { BackgroundResponses, type Generate } from '#inference/apis/responses/background.ts';
@@ -23,6 +25,8 @@ const log = pino({ level: 'silent' });
 const options = { keepMs: 1e9, maxBytes: 2 ** 30, maxContextBytes: 2 ** 20 };
 const never = () => new Promise<never>(() => {});
 const noSignal = new AbortController().signal;
+const nothingReserved: Reservation = { headers: null, ticket: null, settle() {}, leave() {} };
+const unlimited = { takeOver: async (_payer: Payer, _ticket: Ticket | null) => nothingReserved };
 const toKeyId = (accountId: string) => `key-${accountId}`;
 
 after(stopOwnPostgres);
@@ -52,11 +56,11 @@ for (const database of databases) {
     function startServer(
       test: TestContext,
       generate: Generate | null,
-      { maxLive = 10, isDead = false } = {},
+      { maxLive = 10, isDead = false, limits = unlimited } = {},
     ) {
       const store = new ResponseStore(db, clock, options);
       const rows = new RunRows(db, clock, { runner: newId(), isSingleServer: false });
-      const parts = { store, rows, generate: generate ?? never, clock, log };
+      const parts = { store, rows, limits, generate: generate ?? never, clock, log };
       const background = new BackgroundResponses(parts, maxLive);
       if (generate === null) background.stop();
       if (!isDead) test.after(() => background.drain(0));
@@ -85,7 +89,7 @@ for (const database of databases) {
     }
     async function submit(
       { store, background }: Server,
-      { accountId, settle = () => {} }: { accountId: string; settle?: () => void },
+      { accountId, ...reserved }: { accountId: string } & Partial<Reservation>,
     ) {
       const request = { model: 'm', input: 'go', background: true };
       const place = await store.readContext(accountId, request);
@@ -95,7 +99,7 @@ for (const database of databases) {
         background: true,
       };
       const caller = { accountId, keyId: toKeyId(accountId), userId: null };
-      const reservation = { headers: null, settle };
+      const reservation = { ...nothingReserved, ...reserved };
       await background.submit(place, { caller, reservation }, request, queued);
       return queued.id;
     }
@@ -172,7 +176,7 @@ for (const database of databases) {
         .set({ revoked_at: 1 })
         .where('account_id', '=', accountId)
         .execute();
-      const late = await submit(idle, { accountId, settle });
+      const late = await submit(idle, { accountId, leave: settle });
       server.background.wake();
       await aborted.promise;
       await until('both have ended', async () => (await countRuns()) === 0);
@@ -225,6 +229,44 @@ for (const database of databases) {
         ['response.created', 'response.failed'],
       );
       assert.equal(events[1]?.sequence_number, 1);
+    });
+
+    test('a server that runs the response of another takes over what it reserved', async (t) => {
+      const ticket = { id: 'reserved', tokens: 5, costNano: 7 };
+      const done: unknown[] = [];
+      const first = startServer(t, null);
+      const { accountId } = await newAccount();
+      const id = await submit(first, {
+        accountId,
+        ticket,
+        settle: () => done.push('settled by the first'),
+        leave: () => done.push('left by the first'),
+      });
+      const limits = {
+        async takeOver(payer: Payer, taken: Ticket | null) {
+          done.push([payer, taken]);
+          return { ...nothingReserved, settle: (used: Amount) => done.push(used) };
+        },
+      };
+      const used = { tokens: 9, costNano: 11 };
+      const second = startServer(
+        t,
+        async (run) => {
+          run.reservation.settle(used);
+          await run.save({ ...responseObject({ output: [] }), id: run.id, background: true });
+        },
+        { limits },
+      );
+      second.background.wake();
+      await until('it has ended', async () => (await countRuns()) === 0);
+      assert.equal(await statusOf(first, accountId, id), 'completed');
+      assert.deepEqual(done.slice(0, 2), [
+        [{ accountId, keyId: toKeyId(accountId) }, ticket],
+        used,
+      ]);
+      await first.background.drain(0);
+      assert.deepEqual(done.at(-1), 'left by the first');
+      assert(!done.includes('settled by the first'));
     });
 
     test('it is cancelled from another server, which aborts it where it runs', async (t) => {
