@@ -14,11 +14,13 @@ import type { Clock } from '#lib/clock.ts';
 import { divideDemand } from './demand.ts';
 import {
   deploymentNameTaken,
+  inFile,
   noSuchDeployment,
   nothingToRollBack,
   onlyChatModels,
   tooManyDeployments,
 } from './errors.ts';
+import { applyFile, type FileDeployments } from './file-deployments.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
 import { createLiveness } from './liveness.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
@@ -54,6 +56,8 @@ export class Deployments {
   readonly #live = new Map<string, LiveDeployment>();
   readonly #mutex = createKeyedMutex();
   readonly #liveParts: LiveParts;
+  /** The account of deployments that come from the configuration file. */
+  #fileAccountId = '';
   #isClosed = false;
 
   constructor(parts: DeploymentsParts) {
@@ -75,10 +79,20 @@ export class Deployments {
   }
 
   /** Removes the files of an earlier process, whose engines ended with it, and starts what the rows want. */
-  async start(): Promise<void> {
+  async start(accountId: string, inFile: FileDeployments): Promise<void> {
     await rm(this.#parts.folder, { recursive: true, force: true });
     await this.#parts.runs.open();
-    await this.refresh();
+    this.#fileAccountId = accountId;
+    await this.configure(inFile);
+  }
+
+  /** Applies the deployments of the configuration file. Those that left it are drained and removed. */
+  async configure(settings: FileDeployments): Promise<void> {
+    await this.#write(async (tx) => {
+      const elsewhere = await applyFile(this.#parts, tx, this.#fileAccountId, settings);
+      for (const deployment of elsewhere)
+        this.#parts.log.warn({ deployment }, 'a deployment of the file runs on another server');
+    });
   }
 
   /** Those of an account on every server, with what this one runs. */
@@ -116,6 +130,7 @@ export class Deployments {
 
   update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
     return this.#change(session, name, 'deployment.changed', async (tx, stored) => {
+      if (stored.inFile) throw inFile(name);
       await this.#parts.rows.replace(tx, stored, changeSpec(stored.spec, change));
     });
   }
@@ -123,6 +138,7 @@ export class Deployments {
   rollBack(session: SessionPrincipal, name: string): Promise<void> {
     return this.#change(session, name, 'deployment.rolled_back', async (tx, stored) => {
       const { rows } = this.#parts;
+      if (stored.inFile) throw inFile(name);
       const previous: DeploymentSpec | undefined = await rows.previous(tx, stored);
       if (previous === undefined) throw nothingToRollBack(name);
       await rows.replace(tx, stored, previous);
@@ -141,6 +157,7 @@ export class Deployments {
   async remove(session: SessionPrincipal, name: string): Promise<void> {
     const { rows, audit } = this.#parts;
     await this.#write(async (tx) => {
+      if ((await rows.namesInFile(tx)).includes(name)) throw inFile(name);
       if (!(await rows.remove(tx, session.accountId, name))) throw noSuchDeployment(name);
       await audit.record(tx, session, { action: 'deployment.removed', resourceId: name });
     });
