@@ -18,12 +18,15 @@ export type Actor =
   | Principal
   | { kind: 'visitor'; accountId: string | null; userId: string | null; address: string };
 
-export const system: Actor = {
+export const system = {
   kind: 'visitor',
   accountId: null,
   userId: null,
   address: 'server',
-};
+} as const;
+
+/** The server, acting for an account. */
+export const serverOf = (accountId: string) => ({ ...system, accountId });
 
 export interface Audit {
   record(db: Database | Tx, actor: Actor, entry: AuditEntry): Promise<void>;

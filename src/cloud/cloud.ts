@@ -10,6 +10,7 @@ import { createHostImages, type HostImages } from '#cloud/hosts/host-images.ts';
 import { createHosts, type Hosts } from '#cloud/hosts/hosts.ts';
 import { ensureOwnHost, type OwnHost } from '#cloud/hosts/own-host.ts';
 import { createUnreachableHosts } from '#cloud/hosts/unreachable-hosts.ts';
+import { createEngineMachines, type EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { createInstanceDetails, type InstanceDetails } from '#cloud/instances/instance-details.ts';
 import { createInstanceEvents, type InstanceEvents } from '#cloud/instances/instance-events.ts';
 import { createInstanceUsages, type InstanceUsages } from '#cloud/instances/instance-usage.ts';
@@ -29,6 +30,7 @@ import { createRulesets, type Rulesets } from '#cloud/resources/rulesets.ts';
 import { createSshKeys, type SshKeys } from '#cloud/resources/ssh-keys.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
 
 export interface CloudOptions extends OfferOptions {
   /** Null if this server runs no machines itself. */
@@ -68,6 +70,7 @@ export interface Cloud {
   launch: LaunchInstance;
   instances: Instances;
   details: InstanceDetails;
+  engineMachines: EngineMachines;
   sshKeys: SshKeys;
   filesystems: Filesystems;
   firewall: AccountFirewall;
@@ -82,13 +85,14 @@ export interface Cloud {
 export interface CloudParts {
   audit: Audit;
   drivers: HostDrivers;
+  seal: Seal;
   log: Logger;
 }
 
 export async function createCloud(
   db: Database,
   clock: Clock,
-  { audit, drivers, log }: CloudParts,
+  { audit, drivers, seal, log }: CloudParts,
   options: CloudOptions,
 ): Promise<Cloud> {
   const events = createInstanceEvents();
@@ -115,6 +119,7 @@ export async function createCloud(
     events,
     filesystemWork,
     firewall,
+    seal,
     log,
   });
   await openHosts(db, clock, hosts, options);
@@ -123,8 +128,10 @@ export async function createCloud(
   // Left over from a process that was killed: its models have ended with it.
   await modelGpus?.giveBack();
   const inFile = new Set(options.hosts.map(({ name }) => name));
+  const resources = createResources(db, clock, { audit, events, hosts, nudge }, options);
   return {
-    ...createResources(db, clock, { audit, events, hosts, nudge }, options),
+    ...resources,
+    engineMachines: createEngineMachines(db, { ...resources, events, hosts }),
     hosts,
     modelGpus,
     hostChanges: createHostChanges(db, clock, { audit, drivers, hosts, inFile, ownId }),

@@ -74,6 +74,7 @@ export interface InstanceRow extends WorkColumns {
   vcpus: number;
   memory_gib: number;
   storage_gib: number;
+  /** The key's columns are empty if nobody may log in. */
   ssh_key_id: string;
   ssh_key_name: string;
   ssh_public_key: string;
@@ -82,7 +83,7 @@ export interface InstanceRow extends WorkColumns {
   image_id: string;
   /** The driver's name for the image. */
   image: string;
-  /** Deleted when the machine is gone. */
+  /** Deleted when the machine is gone. Sealed if the machine belongs to a deployment. */
   user_data: string | null;
   /** JSON list. */
   tags: string;
@@ -107,6 +108,8 @@ export interface InstanceRow extends WorkColumns {
   /** Incremented by every user request, so that the reconciler never overwrites a newer one. */
   version: number;
   last_error: string | null;
+  /** The deployment whose engine the machine runs; null for a machine that a person launched. */
+  deployment_id: string | null;
 }
 
 /** One row per GPU in use. Its key prevents two instances from having the same GPU. */

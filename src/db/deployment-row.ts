@@ -1,4 +1,4 @@
-// The row of a deployment.
+// The rows of deployments and of their replicas on machines.
 
 /** A model that a server runs by itself. */
 export interface DeploymentRow {
@@ -16,8 +16,6 @@ export interface DeploymentRow {
   revision: number;
   /** 1 if it must not run. */
   stopped: number;
-  /** 1 if it comes from the configuration file. */
-  in_file: number;
   created_at: number;
 }
 
@@ -33,4 +31,21 @@ export interface DeploymentRunRow {
   seen_at: number;
   /** Price of its machine; 0 on the computer of the server. */
   hourly_cents: number;
+}
+
+/** A replica on a machine. Written with its instance, and deleted when that is told to terminate. */
+export interface ReplicaRow {
+  /** Also the id of its instance. */
+  id: string;
+  deployment_id: string;
+  account_id: string;
+  /** The server that runs the deployment. */
+  host_id: string;
+  /** The revision of the deployment that it runs. */
+  revision: number;
+  /** Sealed JSON: the settings and the engine's key. */
+  settings: string;
+  started_at: number;
+  /** When it answered for the first time; null before. */
+  ready_at: number | null;
 }

@@ -26,7 +26,7 @@ import * as batches from '#db/migrations/0018-batches.ts';
 import * as deployments from '#db/migrations/0019-deployments.ts';
 import * as deploymentRuns from '#db/migrations/0020-deployment-runs.ts';
 import * as runReservations from '#db/migrations/0021-run-reservations.ts';
-import * as deploymentsInFile from '#db/migrations/0022-deployments-in-file.ts';
+import * as replicas from '#db/migrations/0022-replicas.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -51,7 +51,7 @@ const migrations: Record<string, Migration> = {
   '0019-deployments': deployments,
   '0020-deployment-runs': deploymentRuns,
   '0021-run-reservations': runReservations,
-  '0022-deployments-in-file': deploymentsInFile,
+  '0022-replicas': replicas,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -16,7 +16,7 @@ import type {
   ModelGpuRow,
   TurnRow,
 } from './cloud-rows.ts';
-import type { DeploymentRow, DeploymentRunRow } from './deployment-row.ts';
+import type { DeploymentRow, DeploymentRunRow, ReplicaRow } from './deployment-row.ts';
 import type {
   ResponseEventsRow,
   ResponseItemRow,
@@ -57,6 +57,7 @@ export interface Tables {
   backends_version: BackendsVersionRow;
   deployments: DeploymentRow;
   deployment_runs: DeploymentRunRow;
+  replicas: ReplicaRow;
   files: FileRow;
   file_blocks: FileBlockRow;
   batches: BatchRow;

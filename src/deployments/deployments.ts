@@ -1,6 +1,5 @@
 // The deployments of this server: changes by people, written as rows, and the engines that run because of them.
 
-import { rm } from 'node:fs/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
@@ -12,17 +11,18 @@ import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
 import { divideDemand } from './demand.ts';
+import type { Engines } from './engines.ts';
 import {
   deploymentNameTaken,
-  inFile,
   noSuchDeployment,
+  noSuchInstanceType,
   nothingToRollBack,
   onlyChatModels,
   tooManyDeployments,
 } from './errors.ts';
-import { applyFile, type FileDeployments } from './file-deployments.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
 import { createLiveness } from './liveness.ts';
+import type { StoredReplica } from './replica-rows.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
 import type { DeploymentRuns } from './runs.ts';
 import type { DeploymentChange, NewDeployment } from './schema.ts';
@@ -38,9 +38,7 @@ export interface DeploymentsParts {
   readonly runs: DeploymentRuns;
   readonly registry: BackendRegistry;
   readonly router: Router;
-  /** The folder of all replicas, and the home directory of their engines. */
-  readonly folder: string;
-  readonly home: string;
+  readonly engines: Engines;
 }
 
 export interface Shown {
@@ -56,17 +54,16 @@ export class Deployments {
   readonly #live = new Map<string, LiveDeployment>();
   readonly #mutex = createKeyedMutex();
   readonly #liveParts: LiveParts;
-  /** The account of deployments that come from the configuration file. */
-  #fileAccountId = '';
+  /** Replicas that an earlier process launched and no deployment has adopted yet. */
+  #left: readonly StoredReplica[] = [];
   #isClosed = false;
 
   constructor(parts: DeploymentsParts) {
-    const { clock, log, folder, home, registry, router } = parts;
+    const { clock, log, engines, registry, router } = parts;
     this.#parts = parts;
     this.#liveParts = {
       clock,
-      folder,
-      home,
+      engines,
       changed: () => this.tick(),
       failed: (reason) => log.warn({ reason }, 'the engine of a deployment failed'),
       outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
@@ -78,21 +75,17 @@ export class Deployments {
     };
   }
 
-  /** Removes the files of an earlier process, whose engines ended with it, and starts what the rows want. */
-  async start(accountId: string, inFile: FileDeployments): Promise<void> {
-    await rm(this.#parts.folder, { recursive: true, force: true });
-    await this.#parts.runs.open();
-    this.#fileAccountId = accountId;
-    await this.configure(inFile);
-  }
-
-  /** Applies the deployments of the configuration file. Those that left it are drained and removed. */
-  async configure(settings: FileDeployments): Promise<void> {
-    await this.#write(async (tx) => {
-      const elsewhere = await applyFile(this.#parts, tx, this.#fileAccountId, settings);
-      for (const deployment of elsewhere)
-        this.#parts.log.warn({ deployment }, 'a deployment of the file runs on another server');
-    });
+  /** Adopts the machines of an earlier process, terminates those that no deployment wants, and starts what is missing. */
+  async start(): Promise<void> {
+    const { engines, runs } = this.#parts;
+    await runs.open();
+    this.#left = await engines.findLeft();
+    await this.refresh();
+    const unwanted = this.#left.filter(
+      ({ deploymentId, settings }) => settings === null || !this.#live.has(deploymentId),
+    );
+    for (const replica of unwanted) await engines.release(replica);
+    this.#left = [];
   }
 
   /** Those of an account on every server, with what this one runs. */
@@ -114,7 +107,7 @@ export class Deployments {
   async create(session: SessionPrincipal, input: NewDeployment): Promise<void> {
     const { rows, audit, catalog } = this.#parts;
     const { name } = input;
-    const spec = toSpec(input);
+    const spec = this.#checkPlace(toSpec(input));
     checkModel(catalog, spec.model);
     const { kind } = catalog.findById(spec.model) ?? {};
     if (kind === 'embedding' || kind === 'rerank') throw onlyChatModels(spec.model, kind);
@@ -130,15 +123,13 @@ export class Deployments {
 
   update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
     return this.#change(session, name, 'deployment.changed', async (tx, stored) => {
-      if (stored.inFile) throw inFile(name);
-      await this.#parts.rows.replace(tx, stored, changeSpec(stored.spec, change));
+      await this.#parts.rows.replace(tx, stored, this.#checkPlace(changeSpec(stored.spec, change)));
     });
   }
 
   rollBack(session: SessionPrincipal, name: string): Promise<void> {
     return this.#change(session, name, 'deployment.rolled_back', async (tx, stored) => {
       const { rows } = this.#parts;
-      if (stored.inFile) throw inFile(name);
       const previous: DeploymentSpec | undefined = await rows.previous(tx, stored);
       if (previous === undefined) throw nothingToRollBack(name);
       await rows.replace(tx, stored, previous);
@@ -157,7 +148,6 @@ export class Deployments {
   async remove(session: SessionPrincipal, name: string): Promise<void> {
     const { rows, audit } = this.#parts;
     await this.#write(async (tx) => {
-      if ((await rows.namesInFile(tx)).includes(name)) throw inFile(name);
       if (!(await rows.remove(tx, session.accountId, name))) throw noSuchDeployment(name);
       await audit.record(tx, session, { action: 'deployment.removed', resourceId: name });
     });
@@ -171,8 +161,8 @@ export class Deployments {
       const ids = new Set(stored.map(({ id }) => id));
       for (const one of stored) {
         const live = this.#live.get(one.id);
-        if (live === undefined) this.#live.set(one.id, new LiveDeployment(this.#liveParts, one));
-        else live.set(one);
+        if (live !== undefined) live.set(one);
+        else this.#live.set(one.id, this.#open(one));
       }
       for (const [id, live] of this.#live) if (!ids.has(id)) live.remove();
       this.tick();
@@ -229,9 +219,20 @@ export class Deployments {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#live.values()].map((live) => live.stop()));
+    await Promise.all([...this.#live.values()].map((live) => live.leave()));
     this.#recordRuns();
     await this.#parts.runs.save().catch(() => {});
+  }
+
+  #open(stored: Stored): LiveDeployment {
+    const left = this.#left.filter(({ deploymentId }) => deploymentId === stored.id);
+    return new LiveDeployment(this.#liveParts, stored, left);
+  }
+
+  /** Throws if there is no such instance type. */
+  #checkPlace(spec: DeploymentSpec): DeploymentSpec {
+    if (!this.#parts.engines.isPlace(spec.runs_on)) throw noSuchInstanceType(spec.runs_on);
+    return spec;
   }
 
   async #change(

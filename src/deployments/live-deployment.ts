@@ -2,10 +2,13 @@
 // backends is given for it.
 
 import type { DeployedModel } from '#inference/backends/registry.ts';
+import { newId } from '#lib/ids.ts';
 import type { Share } from './demand.ts';
+import type { Engines } from './engines.ts';
 import type { HealthTarget, Liveness } from './liveness.ts';
 import { recipes } from './recipes.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
+import type { StoredReplica } from './replica-rows.ts';
 import type { Stored } from './rows.ts';
 import { decide, type ReplicaFacts } from './scale.ts';
 
@@ -15,6 +18,7 @@ export interface LiveParts extends ReplicaParts {
   /** How long a start of the deployment takes, in milliseconds; null if it is not known. */
   loadMs(deploymentId: string): number | null;
   readonly liveness: Liveness;
+  readonly engines: Engines;
 }
 
 /** After this many failed starts in a row, nothing is started until the settings change. */
@@ -41,9 +45,11 @@ export class LiveDeployment {
   #reason: string | null = null;
   #isRemoved = false;
 
-  constructor(parts: LiveParts, stored: Stored) {
+  /** `left` are replicas that an earlier process launched. */
+  constructor(parts: LiveParts, stored: Stored, left: readonly StoredReplica[] = []) {
     this.#parts = parts;
     this.#stored = stored;
+    for (const replica of left) this.#adopt(replica);
   }
 
   get id(): string {
@@ -86,6 +92,12 @@ export class LiveDeployment {
   /** What the replica does while it starts, read from its log; null once it has started. */
   progressOf(id: string): string | null {
     return this.#replicas.find((replica) => replica.id === id)?.progress() ?? null;
+  }
+
+  /** Id of the instance that the replica runs on; null if it is a process. */
+  instanceOf(id: string): string | null {
+    const replica = this.#replicas.find((one) => one.id === id);
+    return replica === undefined || replica.spec.runs_on === 'host' ? null : id;
   }
 
   /** Its share of the model's requests; null if it takes none. */
@@ -150,8 +162,7 @@ export class LiveDeployment {
       },
     );
     this.#surplusSince = surplusSince;
-    for (let count = 0; count < start; count++)
-      this.#replicas.push(new Replica(this.#parts, spec, revision));
+    for (let count = 0; count < start; count++) this.#start(now);
     for (const replica of this.#replicas) {
       if (drain.includes(replica.id)) this.#drain(replica, now);
       if (resume.includes(replica.id)) this.#resume(replica);
@@ -183,8 +194,9 @@ export class LiveDeployment {
     };
   }
 
-  async stop(): Promise<void> {
-    await Promise.all(this.#replicas.map((replica) => replica.stop()));
+  /** This server ends. Replicas on machines go on. */
+  async leave(): Promise<void> {
+    await Promise.all(this.#replicas.map((replica) => replica.leave()));
   }
 
   get #obstacle(): string | null {
@@ -207,6 +219,22 @@ export class LiveDeployment {
 
   #outstanding = (replica: Replica) =>
     this.#parts.outstanding(replica.spec.model, this.#nameOf(replica));
+
+  #start(startedAt: number): void {
+    const deployment = this.#stored;
+    const { spec, revision } = deployment;
+    const id = newId();
+    const start = () => this.#parts.engines.start({ id, deployment, revision, spec });
+    this.#replicas.push(new Replica(this.#parts, { id, spec, revision, startedAt, start }));
+  }
+
+  #adopt(replica: StoredReplica): void {
+    const { id, revision, startedAt, readyAt, settings } = replica;
+    if (settings === null) return;
+    const start = () => this.#parts.engines.adopt(replica);
+    const order = { id, spec: settings.spec, revision, startedAt, readyAt, start };
+    this.#replicas.push(new Replica(this.#parts, order));
+  }
 
   #drain(replica: Replica, now: number): void {
     replica.drain();

@@ -11,6 +11,8 @@ export interface EnginePlace {
   readonly key: string;
   /** A folder of its own, for files. */
   readonly folder: string;
+  /** The command that runs Millrace itself. */
+  readonly millrace: readonly string[];
 }
 
 export interface Recipe {
@@ -103,9 +105,8 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
   },
   builtin: {
     server: 'openai',
-    toCommand: ({ args }, { port, folder }) => [
-      process.execPath,
-      mainFile,
+    toCommand: ({ program, args }, { port, folder, millrace }) => [
+      ...(program === null ? millrace : [program]),
       ...['serve', '--host', address, '--port', `${port}`, '--data-dir', folder],
       ...['--config', `${folder}/millrace.yaml`, ...args],
     ],
@@ -132,4 +133,5 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
   },
 };
 
-const mainFile = fileURLToPath(new URL('../main.js', import.meta.url));
+/** The command that runs Millrace on this computer. */
+export const ownProgram = [process.execPath, fileURLToPath(new URL('../main.js', import.meta.url))];

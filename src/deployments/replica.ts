@@ -1,61 +1,64 @@
 // One replica of a deployment: an engine that starts, answers, and takes requests until it is drained. It is ready when
 // it has generated a token, not when its port is open.
 
-import { randomBytes } from 'node:crypto';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
 import type { Clock } from '#lib/clock.ts';
-import { newId } from '#lib/ids.ts';
-import { type EngineProcess, startEngineProcess } from './engine-process.ts';
+import type { Engine } from './engine.ts';
+import { scriptProgress } from './engine-script.ts';
 import { type Recipe, recipes } from './recipes.ts';
 import type { ReplicaFacts } from './scale.ts';
 import type { DeploymentSpec } from './spec.ts';
 
 export interface ReplicaParts {
   readonly clock: Clock;
-  /** The folder of all replicas. */
-  readonly folder: string;
-  /** The home directory of all engines, which outlives them: they keep there what they download. */
-  readonly home: string;
   /** Called when the replica is ready, and when it has ended. */
   changed(): void;
   /** Called when the replica has ended by itself. */
   failed(reason: string): void;
 }
 
+export interface ReplicaOrder {
+  readonly id: string;
+  readonly spec: DeploymentSpec;
+  readonly revision: number;
+  readonly startedAt: number;
+  /** When an engine that is adopted answered first. */
+  readonly readyAt?: number | null;
+  /** Starts the engine, or adopts one that runs. Rejects with a sentence if it can't. */
+  start(): Promise<Engine>;
+}
+
 const probeEveryMs = 100;
 const shownLines = 50;
+/** How long an engine that was adopted may take to answer, however long ago it was started. */
+const adoptionMs = 30_000;
 
 export class Replica {
-  readonly id = newId();
+  readonly id: string;
   readonly revision: number;
   readonly startedAt: number;
   readonly spec: DeploymentSpec;
   readonly #recipe: Recipe;
   readonly #parts: ReplicaParts;
-  readonly #key = randomBytes(24).toString('hex');
-  readonly #folder: string;
   readonly #done: Promise<void>;
-  #process: EngineProcess | null = null;
-  #port = 0;
+  #engine: Engine | null = null;
   #state: ReplicaFacts['state'] = 'starting';
   #readyAt: number | null = null;
-  #isStopping = false;
+  #ending: 'stop' | 'leave' | null = null;
   /** Why it ended by itself; null while it runs and after it was stopped. */
   failure: string | null = null;
   hasEnded = false;
 
-  constructor(parts: ReplicaParts, spec: DeploymentSpec, revision: number) {
+  constructor(parts: ReplicaParts, order: ReplicaOrder) {
+    const { id, spec, revision, startedAt } = order;
+    this.id = id;
     this.#parts = parts;
     this.spec = spec;
     this.revision = revision;
-    this.startedAt = parts.clock.now();
+    this.startedAt = startedAt;
     this.#recipe = recipes[spec.engine];
-    this.#folder = join(parts.folder, this.id);
-    this.#done = this.#run();
+    this.#done = this.#run(order);
   }
 
   get state(): ReplicaFacts['state'] {
@@ -67,13 +70,14 @@ export class Replica {
   }
 
   log(): readonly string[] {
-    return (this.#process?.log() ?? []).slice(-shownLines);
+    return (this.#engine?.log() ?? []).slice(-shownLines);
   }
 
   /** What it does while it starts; null once it has started. */
   progress(): string | null {
     if (this.#state !== 'starting') return null;
-    return this.#findMeaning(this.#recipe.progress) ?? 'starting';
+    const meanings = [...this.#recipe.progress, ...scriptProgress];
+    return this.#findMeaning(meanings) ?? this.#engine?.phase ?? 'starting';
   }
 
   /** The backend by which requests reach it. */
@@ -84,7 +88,7 @@ export class Replica {
       model,
       name,
       url: this.#url,
-      apiKey: this.#key,
+      apiKey: this.#engine?.key ?? null,
       upstreamModel: model,
       server: this.#recipe.server,
       headers: {},
@@ -104,67 +108,81 @@ export class Replica {
     this.#state = 'ready';
   }
 
-  /** Resolves when its process has ended and its files are removed. */
+  /** Resolves when its engine has ended and nothing of it is left. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
     this.#state = 'stopping';
-    await this.#process?.stop();
+    await this.#end('stop');
+  }
+
+  /** This server ends. Resolves when the engine has ended, or goes on without it. */
+  leave(): Promise<void> {
+    return this.#end('leave');
+  }
+
+  async #end(how: 'stop' | 'leave'): Promise<void> {
+    this.#ending = how;
+    await this.#engine?.[how]();
     await this.#done;
   }
 
   get #url(): string {
-    return `http://127.0.0.1:${this.#port}/v1`;
+    return `http://127.0.0.1:${this.#engine?.port ?? 0}/v1`;
   }
 
   /** From the start to the end of the engine. Never throws. */
-  async #run(): Promise<void> {
+  async #run({ start, readyAt = null }: ReplicaOrder): Promise<void> {
     try {
-      const ended = await this.#start();
-      if (!this.#isStopping) this.failure = this.#explain(ended);
+      this.#engine = await start();
+      const ended = await this.#serve(this.#engine, readyAt);
+      if (this.#ending === null && ended !== null) this.failure = this.#explain(ended);
     } catch (error) {
-      this.failure = `The engine could not be started: ${(error as Error).message}`;
+      if (this.#ending === null)
+        this.failure = `The engine could not be started: ${(error as Error).message}`;
     }
+    // Nothing of an engine that failed may stay, and it takes no more requests.
+    this.#state = 'stopping';
+    if (this.#ending === null) this.#parts.changed();
+    await this.#engine?.[this.#ending ?? 'stop']();
     this.hasEnded = true;
-    await rm(this.#folder, { recursive: true, force: true }).catch(() => {});
     if (this.failure !== null) this.#parts.failed(this.failure);
     this.#parts.changed();
   }
 
-  /** Resolves with a sentence on how the engine ended. */
-  async #start(): Promise<string> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    await mkdir(this.#parts.home, { recursive: true, mode: 0o700 });
-    this.#port = await findFreePort();
-    const place = { port: this.#port, key: this.#key, folder: this.#folder };
-    for (const [name, text] of Object.entries(this.#recipe.toFiles?.(this.spec, place) ?? {}))
-      await writeFile(join(this.#folder, name), text, { mode: 0o600 });
-    if (this.#isStopping) return '';
-    this.#process = startEngineProcess({
-      command: this.#recipe.toCommand(this.spec, place),
-      env: { ...this.spec.env, ...this.#recipe.toEnvironment(this.spec, place) },
-      folder: this.#folder,
-      home: this.#parts.home,
-    });
-    const { ended, stop } = this.#process;
+  /** Resolves with a sentence on how the engine ended, or null if that is no failure. */
+  async #serve(engine: Engine, readyAt: number | null): Promise<string | null> {
+    // It was stopped meanwhile.
+    if (this.#ending !== null) return null;
     const over = new AbortController();
-    void ended.then(() => over.abort());
-    if (await this.#isReadyInTime(over.signal)) return ended;
-    await stop();
+    void engine.ended.then(() => over.abort());
+    if (!(await this.#answersInTime(over.signal))) return this.#lateness;
+    if (!over.signal.aborted) this.#setReady(engine, readyAt);
+    return engine.ended;
+  }
+
+  #setReady(engine: Engine, readyAt: number | null): void {
+    this.#readyAt = readyAt ?? this.#parts.clock.now();
+    if (readyAt === null) engine.setReady?.(this.#readyAt);
+    if (this.#state === 'starting') this.#state = 'ready';
+    this.#parts.changed();
+  }
+
+  get #lateness(): string {
     return `The engine did not answer within ${this.spec.start_seconds} seconds.`;
   }
 
   /** Returns false if the engine runs but does not answer in time. */
-  async #isReadyInTime(over: AbortSignal): Promise<boolean> {
-    const { clock, changed } = this.#parts;
-    const deadline = this.startedAt + this.spec.start_seconds * 1_000;
+  async #answersInTime(over: AbortSignal): Promise<boolean> {
+    const { clock } = this.#parts;
+    const { start_seconds: startSeconds } = this.spec;
+    const deadline = Math.max(
+      this.startedAt + startSeconds * 1_000,
+      clock.now() + Math.min(startSeconds * 1_000, adoptionMs),
+    );
     while (!(await this.#answers(over))) {
       if (over.aborted) return true;
       if (clock.now() >= deadline) return false;
       await setTimeout(probeEveryMs);
     }
-    this.#readyAt = clock.now();
-    if (this.#state === 'starting') this.#state = 'ready';
-    changed();
     return true;
   }
 
@@ -178,7 +196,10 @@ export class Replica {
     try {
       const response = await fetch(`${this.#url}/chat/completions`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${this.#key}`, 'content-type': 'application/json' },
+        headers: {
+          authorization: `Bearer ${this.#engine?.key}`,
+          'content-type': 'application/json',
+        },
         body: JSON.stringify(body),
         signal: AbortSignal.any([over, AbortSignal.timeout(this.spec.start_seconds * 1_000)]),
       });
@@ -202,16 +223,4 @@ export class Replica {
     }
     return undefined;
   }
-}
-
-/** Another process may take the port before the engine does. Then the engine fails, and the next start has another. */
-function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
 }

@@ -7,7 +7,7 @@ import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
-import { type DeploymentSpec, isSameEngine } from './spec.ts';
+import { type DeploymentSpec, isSameEngine, parseSpec } from './spec.ts';
 
 /** A deployment as it is stored. */
 export interface Stored {
@@ -19,8 +19,6 @@ export interface Stored {
   readonly revision: number;
   readonly isStopped: boolean;
   readonly canRollBack: boolean;
-  /** True if it comes from the configuration file. */
-  readonly inFile: boolean;
   readonly createdAt: number;
 }
 
@@ -75,37 +73,7 @@ export class DeploymentRows {
     return numDeletedRows > 0n;
   }
 
-  /** Whose deployment has the name, and whether this server runs it. Undefined if there is none. */
-  async findOwner(
-    tx: Tx,
-    name: string,
-  ): Promise<{ accountId: string; isOwn: boolean } | undefined> {
-    const row = await tx
-      .selectFrom('deployments')
-      .select(['account_id', 'host_id'])
-      .where('name', '=', name)
-      .executeTakeFirst();
-    return row && { accountId: row.account_id, isOwn: row.host_id === this.#hostId };
-  }
-
-  /** Those of this server that come from the configuration file. */
-  async namesInFile(tx: Tx): Promise<string[]> {
-    const rows = await tx
-      .selectFrom('deployments')
-      .select('name')
-      .where('host_id', '=', this.#hostId)
-      .where('in_file', '=', 1)
-      .execute();
-    return rows.map(({ name }) => name);
-  }
-
-  async insert(
-    tx: Tx,
-    accountId: string,
-    name: string,
-    spec: DeploymentSpec,
-    inFile = false,
-  ): Promise<void> {
+  async insert(tx: Tx, accountId: string, name: string, spec: DeploymentSpec): Promise<void> {
     const id = newId();
     await tx
       .insertInto('deployments')
@@ -118,28 +86,17 @@ export class DeploymentRows {
         previous: null,
         revision: 1,
         stopped: 0,
-        in_file: Number(inFile),
         created_at: this.#clock.now(),
       })
       .execute();
   }
 
   /** Replaces the settings, and keeps the old ones for a rollback. Other engines make a new revision. */
-  async replace(
-    tx: Tx,
-    before: Stored,
-    spec: DeploymentSpec,
-    inFile = before.inFile,
-  ): Promise<void> {
+  async replace(tx: Tx, before: Stored, spec: DeploymentSpec): Promise<void> {
     const revision = before.revision + (isSameEngine(before.spec, spec) ? 0 : 1);
     await tx
       .updateTable('deployments')
-      .set((row) => ({
-        ...this.#close(before.id, spec),
-        previous: row.ref('spec'),
-        revision,
-        in_file: Number(inFile),
-      }))
+      .set((row) => ({ ...this.#close(before.id, spec), previous: row.ref('spec'), revision }))
       .where('id', '=', before.id)
       .execute();
   }
@@ -189,7 +146,7 @@ export class DeploymentRows {
   }
 
   #open(id: string, sealed: string): DeploymentSpec {
-    return JSON.parse(this.#seal.open(sealed, id)) as DeploymentSpec;
+    return parseSpec(this.#seal.open(sealed, id));
   }
 
   #toStored(row: DeploymentRow): Stored {
@@ -201,8 +158,7 @@ export class DeploymentRows {
       spec: this.#open(row.id, row.spec),
       revision: row.revision,
       isStopped: row.stopped === 1,
-      canRollBack: row.previous !== null && row.in_file === 0,
-      inFile: row.in_file === 1,
+      canRollBack: row.previous !== null,
       createdAt: row.created_at,
     };
   }

@@ -8,8 +8,7 @@ const engines = ['builtin', 'llama-server', 'vllm', 'sglang', 'command'] as cons
 const noNul = '^[^\\u0000]*$';
 const Argument = Type.String({ maxLength: 4_096, pattern: noNul });
 
-/** What both the API and the configuration file set. */
-export const deploymentSettings = {
+const settings = {
   /** An id of the catalog. Several deployments may serve one id. */
   model: Type.String({ minLength: 1, maxLength: 100, pattern: noNul }),
   engine: OneOf(engines),
@@ -18,6 +17,12 @@ export const deploymentSettings = {
   /** The engine's program. Default: the engine's name, from the system's folders. */
   program: Maybe(Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul })),
   args: Maybe(Type.Array(Argument, { maxItems: 200 })),
+  /** `host`: processes beside the server. Otherwise an instance type: each replica is a machine of it. */
+  runs_on: Maybe(Type.String({ minLength: 1, maxLength: 128, pattern: noNul })),
+  /** Family of the image for the machines. Default: that of the host. */
+  image: Maybe(Type.String({ minLength: 1, maxLength: 128, pattern: noNul })),
+  /** A shell script that prepares a machine before the engine starts, with the engine's environment. */
+  setup: Maybe(Type.String({ minLength: 1, maxLength: 65_536, pattern: noNul })),
   /** Environment of the engine. Encrypted in the database and never shown again. */
   env: Maybe(
     Type.Unsafe<Record<string, string>>({
@@ -45,12 +50,12 @@ export const deploymentSettings = {
 export const NewDeployment = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }),
-    ...deploymentSettings,
+    ...settings,
   },
   closed,
 );
 
-const { model: _, engine, ...changeable } = deploymentSettings;
+const { model: _, engine, ...changeable } = settings;
 
 /**
  * What is not given stays as it is, and null returns to the default. The model stays: another one is another deployment.
@@ -61,6 +66,8 @@ export const ReplicaView = Type.Object({
   id: Type.String(),
   revision: Type.Integer(),
   state: OneOf(['starting', 'ready', 'draining', 'stopping']),
+  /** The instance that it runs on; null if it is a process beside the server. */
+  instance_id: Nullable,
   /** What a starting replica does now. */
   progress: Nullable,
   requests: Type.Integer(),
@@ -76,6 +83,9 @@ export const DeploymentView = Type.Object({
   source: Nullable,
   program: Nullable,
   args: Type.Array(Type.String()),
+  runs_on: Type.String(),
+  image: Nullable,
+  setup: Nullable,
   /** Names of the variables. Their values are not shown. */
   env: Type.Array(Type.String()),
   min: Type.Integer(),
@@ -95,8 +105,6 @@ export const DeploymentView = Type.Object({
   waiting: Type.Integer(),
   replicas: Type.Array(ReplicaView),
   can_roll_back: Type.Boolean(),
-  /** True if it comes from the configuration file, and is changed only there. */
-  in_file: Type.Boolean(),
   created_at: Type.String(),
 });
 

@@ -7,7 +7,7 @@ type Settings = Omit<NewDeployment, 'name'>;
 
 /** Named as on the wire, which is also how they are stored. */
 export type DeploymentSpec = {
-  readonly [Name in keyof Settings]-?: Name extends 'source' | 'program'
+  readonly [Name in keyof Settings]-?: Name extends 'source' | 'program' | 'image' | 'setup'
     ? string | null
     : NonNullable<Settings[Name]>;
 };
@@ -16,6 +16,9 @@ const defaults = {
   source: null,
   program: null,
   args: [],
+  runs_on: 'host',
+  image: null,
+  setup: null,
   env: {},
   min: 0,
   max: 1,
@@ -41,15 +44,21 @@ export function toSpec({ name: _, ...given }: NewDeployment): DeploymentSpec {
 export const changeSpec = (spec: DeploymentSpec, change: DeploymentChange): DeploymentSpec =>
   checkSpec({ ...spec, ...toDefaults(change), ...withoutNulls(change) });
 
+/** Settings as they were stored, perhaps by an earlier version. */
+export const parseSpec = (text: string): DeploymentSpec => ({ ...defaults, ...JSON.parse(text) });
+
 /** True if replicas of one may go on as replicas of the other. */
 export const isSameEngine = (one: DeploymentSpec, other: DeploymentSpec): boolean =>
   JSON.stringify(toEngine(one)) === JSON.stringify(toEngine(other));
 
-const toEngine = ({ engine, source, program, args, env }: DeploymentSpec) => [
-  engine,
-  source,
-  program,
-  args,
+const toEngine = ({ env, ...spec }: DeploymentSpec) => [
+  spec.engine,
+  spec.source,
+  spec.program,
+  spec.args,
+  spec.runs_on,
+  spec.image,
+  spec.setup,
   Object.entries(env).sort(),
 ];
 
@@ -64,6 +73,9 @@ const withoutNulls = (given: object) =>
 
 function checkSpec(spec: DeploymentSpec): DeploymentSpec {
   const { engine, source, program, min, max } = spec;
+  for (const name of ['image', 'setup'] as const)
+    if (spec.runs_on === 'host' && spec[name] !== null)
+      throw invalidBody(`${name} is for machines. Name an instance type in runs_on.`, name);
   if (min > max) throw invalidBody(`min is ${min}, which is more than max, ${max}.`, 'min');
   if (engine === 'command' && program === null)
     throw invalidBody('The engine "command" needs a program.', 'program');

@@ -22,13 +22,13 @@ export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown):
       id: replica.id,
       revision: replica.revision,
       state: replica.state,
+      instance_id: live?.instanceOf(replica.id) ?? null,
       progress: live?.progressOf(replica.id) ?? null,
       requests: replica.outstanding,
       started_at: new Date(replica.startedAt).toISOString(),
       ready_at: replica.readyAt === null ? null : new Date(replica.readyAt).toISOString(),
     })),
     can_roll_back: stored.canRollBack,
-    in_file: stored.inFile,
     created_at: new Date(stored.createdAt).toISOString(),
   };
 }

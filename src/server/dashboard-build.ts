@@ -35,6 +35,9 @@ export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
 
   function start() {
     if (ready && isBuilt(helpFolder)) return;
+    // A machine that runs an engine has only what that needs.
+    failed = !existsSync(webFolder);
+    if (failed) return;
     const startedAt = performance.now();
     child = spawn(process.execPath, [join(webFolder, 'build.ts')], {
       cwd: root,

@@ -16,6 +16,7 @@ const {
   /** If this file does not exist, the process creates it, and fails after its first answer: it exits, or it hangs. */
   FIRST_FILE = '',
   FIRST_FAILS_BY = 'exit',
+  EXIT_AFTER_MS = '',
 } = process.env;
 if (FAIL !== '') {
   console.error(FAIL);
@@ -70,6 +71,7 @@ const server = createServer(async (request, response) => {
   response.end('data: [DONE]\n\n');
 });
 server.listen(Number(PORT), '127.0.0.1');
+if (EXIT_AFTER_MS !== '') setTimeout(Number(EXIT_AFTER_MS)).then(() => process.exit(3));
 
 async function readJson(request: IncomingMessage): Promise<{ stream?: boolean }> {
   const chunks = await Array.fromAsync(request as AsyncIterable<Buffer>);

@@ -1,4 +1,4 @@
-// millrace deploy: runs a model on the server's computer, and shows how far it is until it answers.
+// millrace deploy: runs a model beside the server or on machines, and shows how far it is until it answers.
 
 import { setTimeout } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -20,7 +20,8 @@ export function deployCommand(): Command {
       'after',
       '\nExamples:\n' +
         '  millrace deploy llama3.1-8b-instruct --engine vllm --source meta-llama/Llama-3.1-8B-Instruct\n' +
-        '  millrace deploy hermes3-8b --engine llama-server --source /models/hermes3-8b.gguf --max 2',
+        '  millrace deploy hermes3-8b --engine llama-server --source /models/hermes3-8b.gguf --max 2\n' +
+        '  millrace deploy hermes3-8b --engine vllm --on gpu_1x_a10 --setup-file install-vllm.sh',
     )
     .action(deploy);
 }

@@ -15,6 +15,9 @@ export interface DeploymentOptions {
   program?: string | false;
   arg?: string[];
   envFile?: string;
+  on?: string;
+  image?: string;
+  setupFile?: string;
   min?: number;
   max?: number;
   target?: number;
@@ -38,6 +41,12 @@ export function withDeploymentOptions(command: Command): Command {
     )
     .option('--arg <argument...>', 'Arguments for the engine, after those that Millrace adds')
     .option('--env-file <file>', 'Environment of the engine, as NAME=value lines; it is encrypted')
+    .option(
+      '--on <type>',
+      'Instance type: each replica is a machine of it (default: host, a process beside the server)',
+    )
+    .option('--image <family>', "Image for the machines (default: the host's)")
+    .option('--setup-file <file>', 'Shell script that prepares a machine before the engine starts')
     .option('--min <number>', 'Replicas that always run (default: 0)', toNumber)
     .option('--max <number>', 'Maximum number of replicas (default: 1)', toNumber)
     .option('--target <number>', 'Running requests per replica to aim for (default: 8)', toNumber)
@@ -64,7 +73,10 @@ export function toChange(options: DeploymentOptions): DeploymentChange {
     source: options.source === false ? null : options.source,
     program: options.program === false ? null : options.program,
     args: options.arg,
-    env: options.envFile === undefined ? undefined : readEnvironment(options.envFile),
+    env: options.envFile === undefined ? undefined : parseEnv(readText(options.envFile)),
+    runs_on: options.on,
+    image: options.image,
+    setup: options.setupFile === undefined ? undefined : readText(options.setupFile),
     min: options.min,
     max: options.max,
     target: options.target,
@@ -79,9 +91,9 @@ export function toChange(options: DeploymentOptions): DeploymentChange {
   ) as DeploymentChange;
 }
 
-function readEnvironment(file: string): Record<string, string> {
+function readText(file: string): string {
   try {
-    return parseEnv(readFileSync(file, 'utf8')) as Record<string, string>;
+    return readFileSync(file, 'utf8');
   } catch (error) {
     throw new CliError(`Can't read ${file}: ${toReason(error)}.`);
   }

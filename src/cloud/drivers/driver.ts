@@ -35,6 +35,9 @@ export interface MachineSpec {
   readonly userData: string | null;
   readonly image: string;
   readonly firewall: readonly InboundRule[];
+  /** The machine runs an engine of this server: the program `millrace` is found in its search path, where the driver
+   * can provide it. Default: false. */
+  readonly runsEngine?: boolean;
 }
 
 /** What decides which packets reach a machine. */

@@ -1,7 +1,7 @@
 // Records in the audit log when an instance becomes unhealthy, with the reason, and when it is active again. The caller
 // changes the row in the same transaction.
 
-import type { Audit } from '#accounts/audit.ts';
+import { type Audit, serverOf } from '#accounts/audit.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 import type { Tx } from '#db/tables.ts';
 
@@ -15,12 +15,7 @@ export async function recordHealth(
   { status = row.status, status_reason }: Partial<InstanceRow>,
 ): Promise<void> {
   if (status === row.status) return;
-  const server = {
-    kind: 'visitor',
-    accountId: row.account_id,
-    userId: null,
-    address: 'server',
-  } as const;
+  const server = serverOf(row.account_id);
   if (status === 'unhealthy') {
     const reason = status_reason?.slice(0, maxReasonLength) ?? null;
     await audit.record(tx, server, {

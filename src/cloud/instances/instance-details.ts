@@ -31,6 +31,9 @@ export interface InstanceDetails {
 
 const unreachable = 'The boot log cannot be read: this server cannot reach its host now.\n';
 
+/** An engine may print secrets, so its log is for owners. */
+const engineLog = 'The log of the engine is on the page of its deployment.\n';
+
 export function createInstanceDetails(
   db: Database,
   clock: Clock,
@@ -40,7 +43,7 @@ export function createInstanceDetails(
   async function getRow(accountId: string, id: string) {
     const row = await db
       .selectFrom('instances')
-      .select(['id', 'status', 'host_id'])
+      .select(['id', 'status', 'host_id', 'deployment_id'])
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('status', '!=', 'terminated')
@@ -51,15 +54,7 @@ export function createInstanceDetails(
 
   return {
     async list(accountId, page) {
-      const rows = db
-        .selectFrom('instances')
-        .leftJoin('ssh_keys', 'ssh_keys.id', 'instances.ssh_key_id')
-        .select(['instances.id', 'status', 'action', 'status_reason', 'last_error'])
-        .select(['launched_at', 'booted_at', 'price_cents_per_hour', 'is_generated'])
-        .select(['vcpus', 'memory_gib', 'storage_gib'])
-        .where('instances.account_id', '=', accountId)
-        .where('status', '!=', 'terminated');
-      const { data, next } = await readPage(rows, page, newestLaunch);
+      const { data, next } = await readPage(selectDetails(db, accountId), page, newestLaunch);
       const details = data.map(({ is_generated, action, ...row }) => ({
         ...row,
         status: toStatus({ status: row.status, action }),
@@ -71,6 +66,7 @@ export function createInstanceDetails(
     },
     async bootLog(accountId, id) {
       const row = await getRow(accountId, id);
+      if (row.deployment_id !== null) return engineLog;
       return hosts.driverOf(row.host_id)?.bootLog(row.id) ?? unreachable;
     },
     async stats(accountId, id) {
@@ -93,12 +89,25 @@ export function createInstanceDetails(
       const row = await getRow(principal.accountId, id);
       const driver = hosts.driverOf(row.host_id);
       if (row.status !== 'active' || driver?.attachTerminal === undefined) return undefined;
+      // The machine has the secrets of the deployment, which only its owner may know.
+      if (row.deployment_id !== null) return undefined;
       // Recorded before the shell opens, so that no access goes unrecorded.
       await audit.record(db, principal, { action: 'instance.terminal_opened', resourceId: row.id });
       return driver.attachTerminal(row.id, size);
     },
   };
 }
+
+const selectDetails = (db: Database, accountId: string) =>
+  db
+    .selectFrom('instances')
+    .leftJoin('ssh_keys', 'ssh_keys.id', 'instances.ssh_key_id')
+    .leftJoin('deployments', 'deployments.id', 'instances.deployment_id')
+    .select(['instances.id', 'status', 'action', 'status_reason', 'last_error'])
+    .select(['launched_at', 'booted_at', 'price_cents_per_hour', 'is_generated'])
+    .select(['vcpus', 'memory_gib', 'storage_gib', 'deployments.name as deployment'])
+    .where('instances.account_id', '=', accountId)
+    .where('status', '!=', 'terminated');
 
 /** Why this server has no driver for a host. */
 function explainSilence(hosts: Pick<Hosts, 'all'>, hostId: string): string {

@@ -59,7 +59,7 @@ function toInstance(row: InstanceRow, { filesystems, rulesets }: Attachments): I
     ...(row.private_ip === null ? {} : { private_ip: row.private_ip }),
     ...(row.ssh_port === null || row.ssh_port === 22 ? {} : { ssh_port: row.ssh_port }),
     status: toStatus(row),
-    ssh_key_names: [row.ssh_key_name],
+    ssh_key_names: row.ssh_key_name === '' ? [] : [row.ssh_key_name],
     file_system_names: filesystems.map(({ name }) => name),
     ...(filesystems.length === 0 ? {} : { file_system_mounts: filesystems.map(toMount) }),
     region: toRegion(row.region),

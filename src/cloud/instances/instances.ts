@@ -1,7 +1,7 @@
 // Instances as their owners see and command them. A command is written here and carried out by the
 // reconciler; no request waits for a machine.
 
-import type { Audit } from '#accounts/audit.ts';
+import { type Audit, serverOf } from '#accounts/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { AuditAction } from '#accounts/schema.ts';
 import { instanceBusy, instanceNotFound, invalidParameters } from '#cloud/errors.ts';
@@ -24,6 +24,9 @@ export interface Instances {
   /** Restarts all of them or none; `terminate` likewise. */
   restart(principal: Principal, ids: readonly string[], action: RestartAction): Promise<Instance[]>;
   terminate(principal: Principal, ids: readonly string[]): Promise<Instance[]>;
+  /** Terminates an instance of a deployment, unless it is gone or terminating already. `writeRows` runs in the
+   * transaction either way. */
+  release(accountId: string, id: string, writeRows: (tx: Tx) => Promise<void>): Promise<void>;
 }
 
 export interface InstanceParts {
@@ -73,6 +76,7 @@ export function createInstances(db: Database, clock: Clock, parts: InstanceParts
         await terminate(tx, row, clock.now());
         await parts.audit.record(tx, principal, toTermination(row));
       }),
+    release: (accountId, id, writeRows) => release(context, { accountId, id }, writeRows),
   };
 }
 
@@ -168,6 +172,31 @@ async function terminate(tx: Tx, { id }: InstanceRow, now: number): Promise<void
     .set({ status: 'terminating', status_reason: null, action: null, attempts: 0, due_at: now })
     .where('id', '=', id)
     .execute();
+}
+
+async function release(
+  context: Context,
+  { accountId, id }: { accountId: string; id: string },
+  writeRows: (tx: Tx) => Promise<void>,
+): Promise<void> {
+  const isReleased = await context.db.transaction().execute(async (tx) => {
+    await lockAccount(tx, accountId);
+    const row = await tx
+      .updateTable('instances')
+      .set((old) => ({ version: old('version', '+', 1) }))
+      .where('id', '=', id)
+      .where('status', 'not in', ['terminating', 'terminated'])
+      .returningAll()
+      .executeTakeFirst();
+    await writeRows(tx);
+    if (row === undefined) return false;
+    await terminate(tx, row, context.clock.now());
+    await context.audit.record(tx, serverOf(accountId), toTermination(row));
+    return true;
+  });
+  if (!isReleased) return;
+  context.events.publish({ accountId, instanceId: id, status: 'terminating' });
+  context.nudge();
 }
 
 /** What the audit log records when an instance is terminated. */

@@ -7,10 +7,15 @@ import type { Launch, Tag } from '#cloud/schema.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 import type { SshKeyRow } from '#db/tables.ts';
 
+/** A null region is any region. Without an SSH key nobody may log in. */
+export type LaunchInput = Omit<Launch, 'region_name'> & { readonly region_name: string | null };
+
 export interface LaunchFindings {
   readonly offer: Offer;
   readonly image: ReturnType<Images['on']>;
-  readonly key: SshKeyRow;
+  /** Null if nobody may log in. */
+  readonly key: SshKeyRow | null;
+  readonly deploymentId: string | null;
   readonly reservation: PlaceReservation;
   readonly now: number;
 }
@@ -18,8 +23,8 @@ export interface LaunchFindings {
 export function toInstanceRow(
   id: string,
   accountId: string,
-  input: Launch,
-  { offer, image, key, reservation, now }: LaunchFindings,
+  input: LaunchInput,
+  { offer, image, key, deploymentId, reservation, now }: LaunchFindings,
 ): InstanceRow {
   const { place, address, storageGib } = reservation;
   return {
@@ -28,7 +33,7 @@ export function toInstanceRow(
     name: input.name || null,
     status: 'booting',
     status_reason: null,
-    region: input.region_name,
+    region: place.region,
     host_id: place.hostId,
     node: place.node,
     host_silent: 0,
@@ -41,9 +46,9 @@ export function toInstanceRow(
     vcpus: Math.min(offer.vcpus, place.vcpus),
     memory_gib: Math.min(offer.memoryGib, place.memoryGib),
     storage_gib: storageGib,
-    ssh_key_id: key.id,
-    ssh_key_name: key.name,
-    ssh_public_key: key.public_key,
+    ssh_key_id: key?.id ?? '',
+    ssh_key_name: key?.name ?? '',
+    ssh_public_key: key?.public_key ?? '',
     hostname: input.hostname ?? null,
     image_id: image?.id ?? '',
     image: image?.name ?? 'host',
@@ -66,6 +71,7 @@ export function toInstanceRow(
     claimed_until: 0,
     attempts: 0,
     last_error: null,
+    deployment_id: deploymentId,
   };
 }
 

@@ -1,8 +1,7 @@
 // Launches an instance: everything is checked and reserved in one transaction, which leaves either a complete
 // instance or nothing. The reconciler creates the machine.
 
-import type { Audit } from '#accounts/audit.ts';
-import type { Principal } from '#accounts/principal.ts';
+import type { Actor, Audit } from '#accounts/audit.ts';
 import {
   imageNotFound,
   invalidParameters,
@@ -15,15 +14,15 @@ import type { Capacity } from '#cloud/placement/capacity.ts';
 import type { Images } from '#cloud/placement/images.ts';
 import type { Offer, Offers } from '#cloud/placement/instance-types.ts';
 import { type Place, reachesFilesystem } from '#cloud/placement/place.ts';
-import { findRegion } from '#cloud/regions.ts';
-import type { Launch } from '#cloud/schema.ts';
+import { findRegion, regions } from '#cloud/regions.ts';
+import type { InstanceRow } from '#db/cloud-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import { findMounts, findRulesets, getLaunchKey, type Mount } from './launch-references.ts';
-import { toInstanceRow } from './launch-row.ts';
+import { type LaunchInput, toInstanceRow } from './launch-row.ts';
 
 export interface LaunchParts {
   audit: Audit;
@@ -45,7 +44,24 @@ interface Context extends LaunchParts {
 const maxUserDataBytes = 1_048_576;
 
 /** Returns the id of the new instance. */
-export type LaunchInstance = (principal: Principal, input: Launch) => Promise<string>;
+export type LaunchInstance = (
+  principal: LaunchActor,
+  input: LaunchInput,
+  owner?: DeploymentOwner,
+) => Promise<string>;
+
+/** The server launches machines of deployments itself. */
+export type LaunchActor = Actor & { readonly accountId: string };
+
+/** The deployment that an instance is launched for. */
+export interface DeploymentOwner {
+  readonly deploymentId: string;
+  /** The id for the instance. */
+  readonly instanceId: string;
+  isAllowed(place: Place): boolean;
+  /** Writes further rows in the transaction of the launch. */
+  writeRows(tx: Tx, instance: InstanceRow): Promise<void>;
+}
 
 export function createLaunch(
   db: Database,
@@ -54,11 +70,11 @@ export function createLaunch(
   { maxPerAccount }: { maxPerAccount: number },
 ): LaunchInstance {
   const context: Context = { db, clock, maxPerAccount, ...parts };
-  return async function launch(principal, input) {
+  return async function launch(principal, input, owner) {
     const offer = checkInput(context, input);
     const id = await db
       .transaction()
-      .execute((tx) => insert(context, tx, principal, { input, offer }));
+      .execute((tx) => insert(context, tx, principal, { input, offer, owner }));
     parts.events.publish({ accountId: principal.accountId, instanceId: id, status: 'booting' });
     parts.nudge();
     return id;
@@ -66,18 +82,20 @@ export function createLaunch(
 }
 
 /** Checks what needs no database. */
-function checkInput({ offers, images }: Context, input: Launch): Offer {
+function checkInput({ offers, images }: Context, input: LaunchInput): Offer {
+  const { region_name: region } = input;
   if ((input.quantity ?? 1) > 1) throw tooManyInstances();
-  if (findRegion(input.region_name) === undefined) throw regionNotFound(input.region_name);
+  if (region !== null && findRegion(region) === undefined) throw regionNotFound(region);
   const offer = offers().find(input.instance_type_name);
   if (offer === undefined) throw typeNotFound(input.instance_type_name);
   if (Buffer.byteLength(input.user_data ?? '') > maxUserDataBytes) {
     throw invalidParameters("Error in request body at 'user_data': it is over 1 MB");
   }
-  if (images.find(input.image ?? null, input.region_name) === undefined) {
-    const { image: choice } = input;
-    const name = choice == null ? '' : 'id' in choice ? choice.id : choice.family;
-    throw imageNotFound(name, input.region_name);
+  const { image: choice = null } = input;
+  const searched = region === null ? regions.map(({ name }) => name) : [region];
+  if (!searched.some((name) => images.find(choice, name) !== undefined)) {
+    const name = choice === null ? '' : 'id' in choice ? choice.id : choice.family;
+    throw imageNotFound(name, region ?? 'any');
   }
   return offer;
 }
@@ -85,15 +103,18 @@ function checkInput({ offers, images }: Context, input: Launch): Offer {
 async function insert(
   context: Context,
   tx: Tx,
-  principal: Principal,
-  { input, offer }: { input: Launch; offer: Offer },
+  principal: LaunchActor,
+  { input, offer, owner }: { input: LaunchInput; offer: Offer; owner: DeploymentOwner | undefined },
 ): Promise<string> {
   const { clock, images } = context;
   const { accountId } = principal;
   await lockAccount(tx, accountId);
-  const key = await getLaunchKey(tx, accountId, input.ssh_key_names[0] ?? '');
-  const mounts = await findMounts(tx, accountId, input);
-  const rulesetIds = await findRulesets(tx, accountId, input);
+  const [keyName] = input.ssh_key_names;
+  const key = keyName === undefined ? null : await getLaunchKey(tx, accountId, keyName);
+  // No region has what a deployment could refer to: it refers to nothing.
+  const references = { ...input, region_name: input.region_name ?? '' };
+  const mounts = await findMounts(tx, accountId, references);
+  const rulesetIds = await findRulesets(tx, accountId, references);
   await checkQuota(context, tx, accountId);
   const places = context.places();
   const imageOn = (place: Place) => images.on(place, input.image ?? null);
@@ -101,13 +122,15 @@ async function insert(
     tx,
     offer,
     (place) =>
-      place.region === input.region_name &&
+      (input.region_name === null || place.region === input.region_name) &&
+      (owner?.isAllowed(place) ?? true) &&
       imageOn(place) !== undefined &&
       mounts.every(({ home }) => reachesFilesystem(place, home, places)),
   );
   const { place, gpus } = reservation;
   const now = clock.now();
-  const row = toInstanceRow(newId(), accountId, input, {
+  const row = toInstanceRow(owner?.instanceId ?? newId(), accountId, input, {
+    deploymentId: owner?.deploymentId ?? null,
     offer,
     image: imageOn(place),
     key,
@@ -126,10 +149,11 @@ async function insert(
   const details = {
     instance_lrn: `lrn:cloud:instance:${row.id}`,
     instance_type: offer.type.name,
-    region: input.region_name,
+    region: row.region,
   };
   const action = 'instance.created';
   await context.audit.record(tx, principal, { action, resourceId: row.id, details });
+  await owner?.writeRows(tx, row);
   return row.id;
 }
 

@@ -12,6 +12,7 @@ import type { InstanceRow } from '#db/cloud-rows.ts';
 import type { Database } from '#db/tables.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
 import type { Claim, Claims } from './claims.ts';
 import { afterFailure, observe, type StepResult, step, toSettled } from './instance-steps.ts';
 import { loadSpec } from './machine-specs.ts';
@@ -24,6 +25,7 @@ export interface InstanceWorkContext {
   readonly hosts: Pick<Hosts, 'driverOf' | 'reachable' | 'reaches' | 'suspect'>;
   readonly events: InstanceEvents;
   readonly firewall: InstanceFirewall;
+  readonly seal: Seal;
   readonly log: Logger;
   /** A row is due: now, or in the given time. */
   nudge(inMs?: number): void;
@@ -49,12 +51,14 @@ export async function reconcileInstance(context: InstanceWorkContext, claim: Cla
     await apply(context, row, { changes: {}, dueInMs: offlineNodeMs }, claim.token);
     return;
   }
-  const spec = await loadSpec(db, context.firewall, row);
-  const result = await step(row, driver, spec, clock.now()).catch((error) => {
-    suspectHost(context, row, error);
-    log.warn({ err: error, instance: row.id, attempt: row.attempts + 1 }, 'a machine step failed');
-    return afterFailure(row, error, clock.now());
-  });
+  const result = await loadSpec(context, row)
+    .then((spec) => step(row, driver, spec, clock.now()))
+    .catch((error) => {
+      suspectHost(context, row, error);
+      const attempt = row.attempts + 1;
+      log.warn({ err: error, instance: row.id, attempt }, 'a machine step failed');
+      return afterFailure(row, error, clock.now());
+    });
   if (await apply(context, row, result, claim.token)) return;
   // A newer command changed the row meanwhile: it is still due, and the claim must be released.
   await context.claims.release('instances', claim);

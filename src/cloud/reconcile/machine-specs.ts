@@ -1,14 +1,21 @@
 // Builds the driver's specification of a machine from the rows of its instance.
 
-import type { MachineSpec } from '#cloud/drivers/driver.ts';
+import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
 import { toPlainPath } from '#cloud/resources/mount-point.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 import type { Database } from '#db/tables.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
 
+export interface SpecParts {
+  readonly db: Database;
+  readonly firewall: InstanceFirewall;
+  readonly seal: Seal;
+}
+
+/** Throws DriverError if the user data can't be decrypted. */
 export async function loadSpec(
-  db: Database,
-  firewall: InstanceFirewall,
+  { db, firewall, seal }: SpecParts,
   row: InstanceRow,
 ): Promise<MachineSpec> {
   const gpus = await db
@@ -33,12 +40,13 @@ export async function loadSpec(
     memoryGib: row.memory_gib,
     storageGib: row.storage_gib,
     gpus: gpus.map(({ address }) => address),
-    authorizedKeys: [row.ssh_public_key],
+    authorizedKeys: row.ssh_public_key === '' ? [] : [row.ssh_public_key],
     filesystems: filesystems.map(({ filesystem_id, mount_point }) => ({
       id: filesystem_id,
       mountPoint: toPlainPath(mount_point),
     })),
-    userData: row.user_data,
+    userData: readUserData(seal, row),
+    runsEngine: row.deployment_id !== null,
     image: row.image,
     firewall: await firewall.rulesOf(row),
   };
@@ -46,3 +54,15 @@ export async function loadSpec(
 
 const defaultHostname = ({ id, address }: InstanceRow) =>
   address === '' ? `i-${id.slice(0, 8)}` : address.replaceAll('.', '-');
+
+/** That of a deployment has secrets, so it is sealed. */
+function readUserData(seal: Seal, row: InstanceRow): string | null {
+  if (row.deployment_id === null || row.user_data === null) return row.user_data;
+  if (row.status === 'terminating') return null;
+  try {
+    return seal.open(row.user_data, row.id);
+  } catch (error) {
+    const message = 'A server with another secret_key (MILLRACE_SECRET_KEY) launched this machine.';
+    throw new DriverError('impossible', message, error);
+  }
+}

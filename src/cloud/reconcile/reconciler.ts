@@ -8,6 +8,7 @@ import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
 import { createChangeHints } from './change-hints.ts';
 import type { Claims } from './claims.ts';
 import { createDueWork } from './due-work.ts';
@@ -35,6 +36,7 @@ export interface ReconcilerParts {
   events: InstanceEvents;
   filesystemWork: FilesystemWork;
   firewall: InstanceFirewall;
+  seal: Seal;
   log: Logger;
 }
 

@@ -31,12 +31,12 @@ export async function admit(
   { catalog, limits }: AdmitParts,
   { caller, bodyBytes, background, reservation }: AdmittedPart,
   task: Task,
-  { computation }: Pick<ResponseFormat, 'computation'>,
+  { operation, computation }: Pick<ResponseFormat, 'operation' | 'computation'>,
 ): Promise<Admission> {
   const { model } = task.body;
   const asked = catalog.find(model);
   if (asked === undefined) throw modelNotFound(model);
-  checkKind(asked, computation);
+  checkKind(asked, operation);
   if (reservation !== undefined) return { asked, reservation };
   const bytes = bodyBytes + (computation?.repeatedBytes ?? 0);
   const amount = estimateReservation(task, bytes, candidatesOf(catalog, asked));

@@ -13,7 +13,7 @@ export const deployments: Record<string, OperationText> = {
   },
   deployAModel: {
     description:
-      'Runs a model on the server’s computer. A replica starts with the first request unless `min` is set. For owners who are signed in, because the engine is a process of the server.',
+      'Runs a model beside the server, or with `runs_on` on machines of an instance type. A replica starts with the first request unless `min` is set. For owners who are signed in, because engines may be processes of the server.',
     body: {
       name: 'llama',
       model: 'llama3.1-8b-instruct',
@@ -24,7 +24,7 @@ export const deployments: Record<string, OperationText> = {
   },
   changeADeployment: {
     description:
-      'Changes what is given; null returns a setting to its default. Another engine, program, source, argument or environment makes a new revision. It starts beside the old one, which is drained once the new one answers. If it never answers, the old one stays. Other changes take effect at once.',
+      'Changes what is given; null returns a setting to its default. Another engine, program, source, argument, environment, place, image or set-up script makes a new revision. It starts beside the old one, which is drained once the new one answers. If it never answers, the old one stays. Other changes take effect at once.',
     body: { max: 4 },
   },
   removeADeploymentRunningRequestsFinish: {

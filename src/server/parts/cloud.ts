@@ -8,12 +8,12 @@ import { toCloudOptions } from '#server/options/cloud.ts';
 import type { Core } from './core.ts';
 
 export async function openCloud(core: Core) {
-  const { config, clock, log, db, audit } = core;
+  const { config, clock, log, db, audit, seal } = core;
   const own = await openOwnHost(core);
   const drivers = createHostDrivers(own, () => openEndpoints(core));
   const ownHostId = own?.hostId ?? null;
   const options = toCloudOptions(config, ownHostId);
-  const cloud = await createCloud(db, clock, { audit, drivers, log }, options);
+  const cloud = await createCloud(db, clock, { audit, drivers, seal, log }, options);
   return { ownHostId, ...cloud };
 }
 

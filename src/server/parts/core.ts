@@ -12,6 +12,7 @@ import type { Clock } from '#lib/clock.ts';
 import { createDiskSpace, type DiskSpace } from '#lib/disk-space.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
+import { createSeal, readSealKey, type Seal } from '#lib/secrets/seal.ts';
 import { createLogSink } from '#lib/telemetry/log-sink.ts';
 import { watchHealth } from '#server/health-metrics.ts';
 import { toLogOutputs } from '#server/options/log.ts';
@@ -32,6 +33,8 @@ export interface Core {
   readonly audit: Audit;
   readonly metrics: Registry;
   readonly shared: SharedState;
+  /** Encrypts secrets in the database. */
+  readonly seal: Seal;
   /** Names this server process in the database and in Redis. */
   readonly processId: string;
   /** Call last: no other part may log or use the database afterwards. */
@@ -69,6 +72,7 @@ export async function openCore(config: Config, clock: Clock): Promise<Core> {
     audit: createAudit(clock),
     metrics,
     shared: await openSharedState(config.redis.url, clock, { log, registry: metrics }),
+    seal: createSeal(() => readSealKey(config.secret_key, config.data_dir)),
     processId: newId(),
     async close() {
       await checkpoints?.close();

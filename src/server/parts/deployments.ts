@@ -2,20 +2,31 @@
 
 import { join } from 'node:path';
 import { readHostId } from '#cloud/hosts/own-host.ts';
+import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { Deployments } from '#deployments/deployments.ts';
+import { createEngines } from '#deployments/engines.ts';
+import { ReplicaRows } from '#deployments/replica-rows.ts';
 import { DeploymentRows } from '#deployments/rows.ts';
 import { DeploymentRuns } from '#deployments/runs.ts';
 import type { Core } from './core.ts';
 import type { Models, Serving } from './inference.ts';
 
-export function openDeployments(core: Core, models: Models, { router }: Serving): Deployments {
-  const { config, db, clock, log, audit } = core;
-  const { catalog, seal, backends } = models;
-  const rows = new DeploymentRows({ db, clock, log }, seal, readHostId(config.data_dir));
-  const folder = join(config.data_dir, 'replicas');
-  const home = join(config.data_dir, 'engines');
+export function openDeployments(
+  core: Core,
+  models: Models,
+  { router }: Serving,
+  machines: EngineMachines,
+): Deployments {
+  const { config, db, clock, log, audit, seal } = core;
+  const { catalog, backends } = models;
+  const hostId = readHostId(config.data_dir);
+  const rows = new DeploymentRows({ db, clock, log }, seal, hostId);
+  const engines = createEngines(
+    { folder: join(config.data_dir, 'replicas'), home: join(config.data_dir, 'engines') },
+    { clock, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
+  );
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
   const shared = { db, clock, log, audit, catalog, registry, router };
-  return new Deployments({ ...shared, rows, runs, folder, home });
+  return new Deployments({ ...shared, rows, runs, engines });
 }

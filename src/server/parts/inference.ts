@@ -36,7 +36,6 @@ import { createTraces, type Traces } from '#inference/serving/traces.ts';
 import { openWeights } from '#inference/weights/open.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 import type { Clock } from '#lib/clock.ts';
-import { createSeal, readSealKey } from '#lib/secrets/seal.ts';
 import { toQueueLimits, toRoomBounds } from '#server/options/limits.ts';
 import {
   toBackendSettings,
@@ -53,7 +52,7 @@ export type Models = Awaited<ReturnType<typeof openModels>>;
 
 /** The catalog and every backend that can answer for a model of it. */
 export async function openModels(core: Core, gpus: GpuSource | null) {
-  const { config, clock, log, db, audit, metrics } = core;
+  const { config, clock, log, db, audit, metrics, seal } = core;
   const catalog = createCatalog(toCatalogSettings(config.models));
   const weights = await openWeights({ db, clock, log, audit, catalog }, toWeightsOptions(config));
   const memory = createMemoryBudget(toMemoryLimit(config));
@@ -67,7 +66,6 @@ export async function openModels(core: Core, gpus: GpuSource | null) {
   const tokens = createLlama3Counter();
   const fallbackCounts = createFallbackTokenCounts(tokens);
   const responses = createResponseThread(clock);
-  const seal = createSeal(() => readSealKey(config.secret_key, config.data_dir));
   const backends = await openBackends(
     {
       db,
@@ -100,7 +98,6 @@ export async function openModels(core: Core, gpus: GpuSource | null) {
     tokens,
     fallbackCounts,
     backends,
-    seal,
   };
 }
 
@@ -200,7 +197,7 @@ export async function openServing(
     serve,
     countPrompt,
     bodies: openBodies(config, clock, limits),
-    responses: openResponses(core, models.seal, serve, { catalog, limits }),
+    responses: openResponses(core, serve, { catalog, limits }),
   };
 }
 

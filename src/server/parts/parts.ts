@@ -26,7 +26,7 @@ export async function openParts(config: Config, clock: Clock) {
     models,
     serving,
     batches: openBatches(core, models, serving),
-    deployments: openDeployments(core, models, serving),
+    deployments: openDeployments(core, models, serving, cloud.engineMachines),
     cloud,
     dashboard: createDashboardBuild(core.log),
   };

@@ -8,7 +8,6 @@ import { RunRows } from '#inference/apis/responses/run-rows.ts';
 import { ResponseStore } from '#inference/apis/responses/store.ts';
 import { type AdmitParts, admit } from '#inference/serving/admit.ts';
 import type { Serve } from '#inference/serving/serve.ts';
-import type { Seal } from '#lib/secrets/seal.ts';
 import { toStoreOptions } from '#server/options/limits.ts';
 import type { Core } from './core.ts';
 
@@ -17,13 +16,8 @@ export interface Responses extends ResponsesParts {
   sweep(): Promise<void>;
 }
 
-export function openResponses(
-  core: Core,
-  seal: Seal,
-  serve: Serve,
-  admission: AdmitParts,
-): Responses {
-  const { db, clock, log, config, processId } = core;
+export function openResponses(core: Core, serve: Serve, admission: AdmitParts): Responses {
+  const { db, clock, log, config, processId, seal } = core;
   const store = new ResponseStore(db, clock, toStoreOptions(config));
   const isSingleServer = config.database.url === null;
   const rows = new RunRows(db, clock, { runner: processId, isSingleServer });

@@ -38,6 +38,7 @@ import { BodyRoom } from '#http/body/room.ts';
 import { newId } from '#lib/ids.ts';
 import { createRateLimiter } from '#lib/limits/rate-limit.ts';
 import { validatorOptions } from '#lib/schema/validator.ts';
+import { createSeal, readSealKey } from '#lib/secrets/seal.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';
 import { createDatabase, type DatabaseKind, stopOwnPostgres } from '#test/support/databases.ts';
 
@@ -114,6 +115,7 @@ export async function startCloud(
   const clock = createHandClock();
   const audit = createAudit(clock);
   const log = pino({ level: 'silent' });
+  const seal = createSeal(() => readSealKey(null, dataDir));
   const limitSettings = createLimitSettings(db, clock, audit, {
     keyDefaults: unlimited,
     otherServers: null,
@@ -158,7 +160,7 @@ export async function startCloud(
       driver: 'scripted' as const,
     };
     const all = { ...defaults, ownHost, ...options };
-    return createCloud(db, clock, { audit, drivers, log }, all);
+    return createCloud(db, clock, { audit, drivers, seal, log }, all);
   };
   const cloud = await make();
   const app = Fastify({

@@ -17,6 +17,7 @@ import { readHostId } from '#cloud/hosts/own-host.ts';
 import { splitNode } from '#cloud/placement/place.ts';
 import { openDatabase } from '#db/open.ts';
 import { systemClock } from '#lib/clock.ts';
+import { createSeal, readSealKey } from '#lib/secrets/seal.ts';
 import { createRandom } from '#test/support/random.ts';
 
 export interface CrashOptions {
@@ -50,6 +51,7 @@ const cloud = await createCloud(
       enrol: () => Promise.reject(new Error('no host is enrolled in this test')),
       check: async () => [],
     },
+    seal: createSeal(() => readSealKey(null, dataDir)),
     log: pino({ level: 'silent' }),
   },
   {

@@ -18,7 +18,6 @@ export const toEmbedding = (
   toBody: (embedded: EmbeddedTexts) => unknown,
 ): Computation => ({
   ability: 'embed texts',
-  modelKind: 'embedding',
   repeatedBytes: 0,
   start: ({ embed }) =>
     embed &&

@@ -22,7 +22,6 @@ import {
   type OllamaShape,
   toLoaded,
 } from './format.ts';
-import { chatText, embedText, generateText } from './reference.ts';
 import { OllamaChatRequest, OllamaEmbedRequest, OllamaGenerateRequest } from './schema.ts';
 import {
   toChatNames,
@@ -55,7 +54,6 @@ const ollamaChatEndpoint = defineEndpoint({
   url: '/api/chat',
   operation: 'ollama_chat',
   summary: 'Answer a conversation, as Ollama does',
-  text: chatText,
   body: OllamaChatRequest,
   responses: toResponses('The answer: one object, or one per line unless stream is false.'),
   translate: (body, origin) =>
@@ -68,7 +66,6 @@ const ollamaGenerateEndpoint = defineEndpoint({
   url: '/api/generate',
   operation: 'ollama_generate',
   summary: 'Answer a prompt, as Ollama does',
-  text: generateText,
   body: OllamaGenerateRequest,
   responses: toResponses('The answer: one object, or one per line unless stream is false.'),
   translate: (body, origin) =>
@@ -81,7 +78,6 @@ const ollamaEmbedEndpoint = defineEndpoint({
   url: '/api/embed',
   operation: 'ollama_embed',
   summary: 'Embed texts, as Ollama does',
-  text: embedText,
   body: OllamaEmbedRequest,
   responses: toResponses('The vectors, in the order of the texts.'),
   translate({ model, input, dimensions }) {

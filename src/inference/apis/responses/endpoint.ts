@@ -5,7 +5,6 @@ import { toCompaction } from './compact.ts';
 import { defer } from './defer.ts';
 import { createResponsesFormat } from './format.ts';
 import type { WithResponses } from './parts.ts';
-import { compactText, inputTokensText, responseText } from './reference.ts';
 import {
   compactionResponses,
   inputTokensResponses,
@@ -27,7 +26,6 @@ export const responsesEndpoint = defineEndpoint({
   url: '/v1/responses',
   operation: 'responses',
   summary: 'Create a response',
-  text: responseText,
   body: ResponseRequest,
   responses: responseResponses,
   async translate(body, from: ResponsesOrigin) {
@@ -41,7 +39,6 @@ export const compactEndpoint = defineEndpoint({
   url: '/v1/responses/compact',
   operation: 'responses',
   summary: 'Compact a conversation',
-  text: compactText,
   body: CompactRequest,
   responses: compactionResponses,
   async translate(body, from: ResponsesOrigin) {
@@ -58,7 +55,6 @@ export const inputTokensEndpoint = defineEndpoint({
   url: '/v1/responses/input_tokens',
   operation: 'responses',
   summary: 'Count the tokens of a response',
-  text: inputTokensText,
   body: InputTokensRequest,
   responses: inputTokensResponses,
   async translate(body, { accountId, responses }: ResponsesOrigin) {

@@ -17,6 +17,7 @@ import { diskIdBase, idCount } from './id-ranges.ts';
 import { leaveHostCommand, outerEnvironment, toUserLimits } from './leave-host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import { openIdMap } from './mapped-bind.ts';
+import { findOwnProgram } from './own-program.ts';
 import {
   findChild,
   findProcess,
@@ -147,8 +148,12 @@ async function bootEnvironment(
       `A boot needs one of ${wanted} that holds neither the data directory nor Millrace, and is not shared.`,
     );
   }
+  const own = spec.runsEngine ? findOwnProgram() : null;
   return {
     ...outerEnvironment,
+    OWN_FOLDER: own?.folder ?? '',
+    OWN_PARTS: own?.parts.join(' ') ?? '',
+    OWN_MAIN: own?.main ?? '',
     MODE: host.mode,
     MACHINE: directory.path,
     DATA: dataDir,

@@ -93,6 +93,22 @@ read_only run/machine/boot.log
 # reopen the host's program for writing through /proc.
 bind_file "$NODE" run/machine/node
 read_only run/machine/node
+# The program `millrace`, if the machine runs an engine of it.
+if [ -n "$OWN_FOLDER" ]; then
+  mkdir run/machine/millrace
+  for name in $OWN_PARTS; do
+    target=run/machine/millrace/$name
+    if [ -d "$OWN_FOLDER/$name" ]; then
+      mkdir "$target"
+      mount --rbind "$OWN_FOLDER/$name" "$target"
+    else
+      bind_file "$OWN_FOLDER/$name" "$target"
+    fi
+    read_only "$target"
+  done
+  printf '#!/bin/sh\nexec /run/machine/node "/run/machine/millrace/%s" "$@"\n' "$OWN_MAIN" >run/machine/bin/millrace
+  chmod 755 run/machine/bin/millrace
+fi
 [ ! -e usr/bin/sudo ] || mount --bind run/machine/bin/sudo usr/bin/sudo
 
 # Parts of /etc that belong to the host's /usr. The machine's /etc links to them.

@@ -1,0 +1,103 @@
+// Machines for the engines of deployments. They are instances as any other, launched and terminated by rows. The server
+// reaches their engines through the driver, and nobody can log in.
+
+import type { Duplex } from 'node:stream';
+import { serverOf } from '#accounts/audit.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
+import type { Hosts } from '#cloud/hosts/hosts.ts';
+import type { Offers } from '#cloud/placement/instance-types.ts';
+import type { InstanceStatus } from '#db/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import type { InstanceEvents } from './instance-events.ts';
+import type { Instances } from './instances.ts';
+import type { LaunchInstance } from './launch.ts';
+
+export interface EngineMachineOrder {
+  readonly id: string;
+  readonly accountId: string;
+  readonly deploymentId: string;
+  readonly deploymentName: string;
+  readonly instanceType: string;
+  /** Family of the image; null for the host's default. */
+  readonly image: string | null;
+  /** Sealed for the machine's id. */
+  readonly userData: string;
+}
+
+export interface EngineMachineState {
+  readonly id: string;
+  readonly status: InstanceStatus;
+  readonly statusReason: string | null;
+  readonly hostId: string;
+}
+
+export interface EngineMachines {
+  offers(type: string): boolean;
+  /** `writeRows` runs in the transaction of the launch. Throws CloudError if it is refused. */
+  launch(order: EngineMachineOrder, writeRows: (tx: Tx) => Promise<void>): Promise<void>;
+  /** Terminates the machine. Does nothing more than `writeRows` if it is gone. */
+  release: Instances['release'];
+  find(id: string): Promise<EngineMachineState | undefined>;
+  /** Calls back when the machine may have changed. Returns a function that ends it. */
+  watch(accountId: string, id: string, changed: () => void): () => void;
+  /** Whether this server can connect to machines of the host now. */
+  reaches(hostId: string): boolean;
+  /** Throws DriverError. */
+  connect(hostId: string, id: string, port: number): Promise<Duplex>;
+  /** Undefined if the host does not answer. */
+  bootLog(hostId: string, id: string): Promise<string | undefined>;
+}
+
+export interface EngineMachineParts {
+  readonly launch: LaunchInstance;
+  readonly instances: Instances;
+  readonly events: InstanceEvents;
+  readonly hosts: Pick<Hosts, 'driverOf'>;
+  offers(): Offers;
+}
+
+export function createEngineMachines(db: Database, parts: EngineMachineParts): EngineMachines {
+  const { instances, events, hosts } = parts;
+  const reaches = (hostId: string) => hosts.driverOf(hostId)?.connect !== undefined;
+  return {
+    offers: (type) => parts.offers().find(type) !== undefined,
+    async launch(order, writeRows) {
+      const { deploymentName: name, image } = order;
+      const input = {
+        region_name: null,
+        instance_type_name: order.instanceType,
+        ssh_key_names: [],
+        name: `${name.slice(0, 55)}-${order.id.slice(0, 8)}`,
+        user_data: order.userData,
+        tags: [{ key: 'deployment', value: name }],
+        ...(image !== null && { image: { family: image } }),
+      };
+      await parts.launch(serverOf(order.accountId), input, {
+        deploymentId: order.deploymentId,
+        instanceId: order.id,
+        // The engine is reached from this server.
+        isAllowed: ({ hostId }) => reaches(hostId),
+        writeRows,
+      });
+    },
+    release: instances.release,
+    find: (id) =>
+      db
+        .selectFrom('instances')
+        .select(['id', 'status', 'status_reason as statusReason', 'host_id as hostId'])
+        .where('id', '=', id)
+        .executeTakeFirst(),
+    watch: (accountId, id, changed) =>
+      events.subscribe(accountId, ({ instanceId }) => {
+        if (instanceId === id) changed();
+      }),
+    reaches,
+    async connect(hostId, id, port) {
+      const driver = hosts.driverOf(hostId);
+      if (driver?.connect === undefined)
+        throw new DriverError('unavailable', 'The host does not answer.');
+      return driver.connect(id, port);
+    },
+    bootLog: async (hostId, id) => hosts.driverOf(hostId)?.bootLog(id),
+  };
+}

@@ -1,0 +1,65 @@
+// The user data of a machine that runs an engine: a script that writes the engine's files, runs the set-up script and
+// starts the engine. Its output is in the machine's boot log.
+
+import { type EnginePlace, type Recipe, recipes } from './recipes.ts';
+import type { DeploymentSpec } from './spec.ts';
+
+/** The port of the engine inside its machine, which runs nothing else. */
+export const enginePort = 8_000;
+
+const folder = '/var/lib/millrace-engine';
+
+export function toEngineScript(spec: DeploymentSpec, key: string): string {
+  const recipe = recipes[spec.engine];
+  const place: EnginePlace = { port: enginePort, key, folder, millrace: ['millrace'] };
+  const environment = { ...spec.env, ...recipe.toEnvironment(spec, place) };
+  const files = Object.entries(recipe.toFiles?.(spec, place) ?? {});
+  // In the background: some systems start their ssh server only after this script.
+  return `#!/bin/sh
+(
+umask 077
+mkdir -p ${folder} && cd ${folder} || exit 1
+export HOME="\${HOME:-/root}"
+${files.map(([name, text]) => writeFile(name, text)).join('\n')}
+${Object.entries(environment)
+  .map(([name, value]) => `export ${name}=${quote(value)}`)
+  .join('\n')}
+${spec.setup === null ? '' : toSetup(spec.setup)}
+echo "${mark} starting the engine"
+${recipe.toCommand(spec, place).map(quote).join(' ')}
+echo "${mark} the engine ended with exit code $?"
+) </dev/null 2>&1 &
+`;
+}
+
+const mark = 'millrace:';
+
+const toSetup = (setup: string) => `echo "${mark} setting up"
+${writeFile('setup', setup)}
+chmod 700 setup
+${setup.startsWith('#!') ? './setup' : 'sh ./setup'} || {
+  echo "${mark} the set-up script ended with exit code $?"
+  exit 1
+}`;
+
+const writeFile = (name: string, text: string) =>
+  `base64 -d >${quote(name)} <<'END'\n${Buffer.from(text).toString('base64')}\nEND`;
+
+const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Lines of the boot log that say how far the script is. */
+export const scriptProgress: Recipe['progress'] = [
+  [/^millrace: setting up$/, 'setting up the machine'],
+  [/^millrace: starting the engine$/, 'starting the engine'],
+];
+
+/** How the engine ended, as a sentence; undefined if the boot log does not say so. */
+export function findEnding(bootLog: readonly string[]): string | undefined {
+  for (const line of bootLog.toReversed()) {
+    const ending = /^millrace: (the (?:engine|set-up script) ended with exit code \d+)$/.exec(line);
+    if (ending?.[1] !== undefined) return `T${ending[1].slice(1)}.`;
+    if (/^user data was not run/.test(line))
+      return 'Machines without isolation run no engines. Deploy on the host instead.';
+  }
+  return undefined;
+}

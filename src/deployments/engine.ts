@@ -1,0 +1,38 @@
+// BOUNDARY. An engine that was started for a replica: a process of this computer, or a machine that runs one. A replica
+// knows nothing else of where its engine is.
+
+import type { DeploymentSpec } from './spec.ts';
+
+export interface Engine {
+  /** The port of 127.0.0.1 on this computer that leads to it. */
+  readonly port: number;
+  /** The key that it asks for. */
+  readonly key: string;
+  /** What it does before it has printed anything that says more. */
+  readonly phase: string;
+  /**
+   * Resolves when the engine has ended: with a sentence on how, or with null if that is no failure. Never rejects. What
+   * is left of it must be removed by `stop`.
+   */
+  readonly ended: Promise<string | null>;
+  /** It has answered for the first time. */
+  setReady?(at: number): void;
+  /** The last lines of its output, the newest last. */
+  log(): readonly string[];
+  /** Ends the engine and removes what is left of it. May be repeated. Never rejects. */
+  stop(): Promise<void>;
+  /** This server ends. A process ends with it. A machine goes on, for the next server to adopt. */
+  leave(): Promise<void>;
+}
+
+/** What to start an engine for. */
+export interface EngineOrder {
+  /** Id of the replica. */
+  readonly id: string;
+  readonly deployment: { readonly id: string; readonly name: string; readonly accountId: string };
+  readonly revision: number;
+  readonly spec: DeploymentSpec;
+}
+
+/** Rejects with a sentence if the engine can't be started. */
+export type StartEngine = (order: EngineOrder) => Promise<Engine>;

@@ -1,0 +1,41 @@
+// Where engines run: as processes beside the server, or each on a machine of the cloud.
+
+import { rm } from 'node:fs/promises';
+import type { Engine, StartEngine } from './engine.ts';
+import { type HostEngineParts, startHostEngine } from './host-engine.ts';
+import {
+  launchMachineEngine,
+  type MachineEngineParts,
+  openMachineEngine,
+  releaseMachine,
+} from './machine-engine.ts';
+import type { StoredReplica } from './replica-rows.ts';
+
+export interface Engines {
+  readonly start: StartEngine;
+  /** Removes the files of an earlier process, whose own engines ended with it. Returns its replicas on machines. */
+  findLeft(): Promise<readonly StoredReplica[]>;
+  /** Opens the engine of a replica that an earlier process launched. */
+  adopt(replica: StoredReplica): Promise<Engine>;
+  /** Terminates the machine of a replica that an earlier process launched. */
+  release(replica: StoredReplica): Promise<void>;
+  /** Whether there is such a place: `host`, or an instance type. */
+  isPlace(runsOn: string): boolean;
+}
+
+export function createEngines(host: HostEngineParts, machine: MachineEngineParts): Engines {
+  return {
+    start: (order) =>
+      order.spec.runs_on === 'host'
+        ? startHostEngine(host, order)
+        : launchMachineEngine(machine, order),
+    async findLeft() {
+      await rm(host.folder, { recursive: true, force: true });
+      return machine.replicaRows.own();
+    },
+    adopt: ({ id, accountId, settings }) =>
+      openMachineEngine(machine, { id, accountId, key: settings?.key ?? '' }),
+    release: ({ id, accountId }) => releaseMachine(machine, accountId, id),
+    isPlace: (runsOn) => runsOn === 'host' || machine.machines.offers(runsOn),
+  };
+}

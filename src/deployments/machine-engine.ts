@@ -1,0 +1,236 @@
+// An engine on a machine of the cloud. Its row outlives this process: a server that starts again adopts the machine. The
+// engine is reached by a tunnel, and its output is the machine's boot log.
+
+import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { CloudError } from '#cloud/errors.ts';
+import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Engine, EngineOrder } from './engine.ts';
+import { enginePort, findEnding, toEngineScript } from './engine-script.ts';
+import { createLogTail } from './log-tail.ts';
+import type { ReplicaRows } from './replica-rows.ts';
+import { openTunnel, type Tunnel } from './tunnel.ts';
+
+export interface MachineEngineParts {
+  readonly clock: Clock;
+  readonly machines: EngineMachines;
+  readonly replicaRows: ReplicaRows;
+}
+
+interface MachineTarget {
+  readonly id: string;
+  readonly accountId: string;
+  readonly key: string;
+}
+
+/** How often the boot log is read while the engine starts, and its port tried afterwards. */
+const lookEveryMs = 1_000;
+/** The row is read at every change by this server, and at every so many looks for changes by others. */
+const looksPerRow = 5;
+/** Failed connections in a row after which an engine that listened has ended. */
+const maxRefusals = 3;
+/** How long a terminated machine may take to free what it used, before another is launched. */
+const maxGoneMs = 30_000;
+const goneEveryMs = 250;
+const maxRetryMs = 30_000;
+
+/** Rejects with the reason if the cloud refuses the launch. */
+export async function launchMachineEngine(
+  parts: MachineEngineParts,
+  order: EngineOrder,
+): Promise<Engine> {
+  const { id, deployment, spec } = order;
+  const { clock, machines, replicaRows } = parts;
+  const key = randomBytes(24).toString('hex');
+  const startedAt = clock.now();
+  try {
+    await machines.launch(
+      {
+        id,
+        accountId: deployment.accountId,
+        deploymentId: deployment.id,
+        deploymentName: deployment.name,
+        instanceType: spec.runs_on,
+        image: spec.image,
+        userData: replicaRows.seal(toEngineScript(spec, key), id),
+      },
+      (tx) => replicaRows.insert(tx, order, { key, startedAt }),
+    );
+  } catch (error) {
+    // The database may have written it before the connection broke.
+    if (!(error instanceof CloudError))
+      await releaseMachine(parts, deployment.accountId, id).catch(() => {});
+    throw error;
+  }
+  return openMachineEngine(parts, { id, accountId: deployment.accountId, key });
+}
+
+/** For a machine that was launched, by this process or by an earlier one. */
+export async function openMachineEngine(
+  parts: MachineEngineParts,
+  target: MachineTarget,
+): Promise<Engine> {
+  const tunnel = await openTunnel(() => engine.connect());
+  const engine = new MachineEngine(parts, target, tunnel);
+  return engine;
+}
+
+/** Terminates the machine and forgets the replica. */
+export const releaseMachine = (
+  { machines, replicaRows }: MachineEngineParts,
+  accountId: string,
+  id: string,
+): Promise<void> => machines.release(accountId, id, (tx) => replicaRows.remove(tx, id));
+
+class MachineEngine implements Engine {
+  readonly port: number;
+  readonly key: string;
+  readonly ended: Promise<string | null>;
+  readonly #parts: MachineEngineParts;
+  readonly #target: MachineTarget;
+  readonly #tunnel: Tunnel;
+  readonly #over = new AbortController();
+  #resolve: (ended: string | null) => void = () => {};
+  #hostId: string | null = null;
+  #isActive = false;
+  #lines: readonly string[] = [];
+  #hasListened = false;
+  #refusals = 0;
+  #isLeaving = false;
+  #stopped: Promise<void> | null = null;
+
+  constructor(parts: MachineEngineParts, target: MachineTarget, tunnel: Tunnel) {
+    this.#parts = parts;
+    this.#target = target;
+    this.#tunnel = tunnel;
+    this.port = tunnel.port;
+    this.key = target.key;
+    this.ended = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    void this.#watch();
+  }
+
+  get phase(): string {
+    return this.#isActive ? 'starting' : 'launching the machine';
+  }
+
+  async connect() {
+    const { id } = this.#target;
+    const { machines } = this.#parts;
+    this.#hostId ??= (await machines.find(id))?.hostId ?? null;
+    return machines.connect(this.#hostId ?? '', id, enginePort);
+  }
+
+  setReady(at: number): void {
+    // Without it, a server that adopts the machine would count it as loading until then.
+    this.#parts.replicaRows.setReady(this.#target.id, at).catch(() => {});
+  }
+
+  log(): readonly string[] {
+    if (this.#hasListened) void this.#readLog().catch(() => {});
+    return this.#lines;
+  }
+
+  stop(): Promise<void> {
+    this.#end(null);
+    this.#stopped ??= this.#release();
+    return this.#stopped;
+  }
+
+  async leave(): Promise<void> {
+    this.#isLeaving = true;
+    this.#end(null);
+    await this.#stopped;
+  }
+
+  #end(reason: string | null): void {
+    this.#over.abort();
+    this.#resolve(reason);
+    // What is on its way from an engine that ended by itself still arrives.
+    if (reason === null) this.#tunnel.close();
+  }
+
+  async #watch(): Promise<void> {
+    const { machines } = this.#parts;
+    const { id, accountId } = this.#target;
+    let changed = Promise.withResolvers<void>();
+    const unwatch = machines.watch(accountId, id, () => changed.resolve());
+    let isRowDue = true;
+    for (let look = 1; !this.#over.signal.aborted; look++) {
+      // A failure of the database or the host passes. The next look sees what is.
+      await this.#look(isRowDue).catch(() => {});
+      const isChanged = changed.promise.then(() => true);
+      isRowDue = (await Promise.race([isChanged, this.#wait(lookEveryMs)])) === true;
+      if (isRowDue) changed = Promise.withResolvers();
+      isRowDue ||= look % looksPerRow === 0;
+    }
+    unwatch();
+  }
+
+  async #look(isRowDue: boolean): Promise<void> {
+    if (isRowDue) await this.#readRow();
+    if (this.#over.signal.aborted || this.#hostId === null) return;
+    const wasListening = this.#hasListened;
+    if (this.#parts.machines.reaches(this.#hostId)) await this.#tryPort();
+    if (wasListening && this.#refusals < maxRefusals) return;
+    await this.#readLog();
+    if (this.#hasListened && this.#refusals === 0) return;
+    const ending = findEnding(this.#lines);
+    if (ending !== undefined) this.#end(ending);
+    else if (this.#hasListened) this.#end('The engine no longer listens.');
+  }
+
+  async #readRow(): Promise<void> {
+    const state = await this.#parts.machines.find(this.#target.id);
+    this.#hostId = state?.hostId ?? null;
+    this.#isActive = state?.status === 'active';
+    // A person terminated it: no failure, but the end of this replica.
+    if (state === undefined || state.status === 'terminating' || state.status === 'terminated')
+      this.#end(null);
+    if (state?.status === 'unhealthy')
+      this.#end(`The machine is unhealthy. ${state.statusReason ?? ''}`.trim());
+  }
+
+  async #tryPort(): Promise<void> {
+    try {
+      const connection = await this.connect();
+      connection.on('error', () => {}).destroy();
+      this.#hasListened = true;
+      this.#refusals = 0;
+    } catch {
+      this.#refusals += 1;
+    }
+  }
+
+  async #readLog(): Promise<void> {
+    const log = await this.#parts.machines.bootLog(this.#hostId ?? '', this.#target.id);
+    if (log === undefined) return;
+    const tail = createLogTail();
+    tail.write(Buffer.from(log));
+    this.#lines = tail.lines();
+  }
+
+  /** Tries until it is written that the machine must end. Then waits until it has ended, but not for a dead host. */
+  async #release(): Promise<void> {
+    const { id, accountId } = this.#target;
+    this.#tunnel.close();
+    for (let waitMs = 500; !this.#isLeaving; waitMs = Math.min(maxRetryMs, waitMs * 2)) {
+      try {
+        await releaseMachine(this.#parts, accountId, id);
+        break;
+      } catch {
+        await pause(waitMs);
+      }
+    }
+    for (let waitedMs = 0; waitedMs < maxGoneMs && !this.#isLeaving; waitedMs += goneEveryMs) {
+      const state = await this.#parts.machines.find(id).catch(() => undefined);
+      if (state === undefined || state.status === 'terminated') return;
+      await pause(goneEveryMs);
+    }
+  }
+
+  /** Ends early when the engine is over. */
+  #wait = (ms: number) => pause(ms, undefined, { signal: this.#over.signal }).catch(() => {});
+}

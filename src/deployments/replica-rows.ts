@@ -1,0 +1,97 @@
+// Replicas on machines as rows, so that a server that was killed finds its machines again. A row is written with its
+// instance and deleted when that is told to terminate, each in one transaction.
+
+import type { Database, Tx } from '#db/tables.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
+import type { EngineOrder } from './engine.ts';
+import type { DeploymentSpec } from './spec.ts';
+
+/** A replica that an earlier process launched. */
+export interface StoredReplica {
+  readonly id: string;
+  readonly deploymentId: string;
+  readonly accountId: string;
+  readonly revision: number;
+  readonly startedAt: number;
+  readonly readyAt: number | null;
+  /** Null if a server with another key wrote it. */
+  readonly settings: ReplicaSettings | null;
+}
+
+export interface ReplicaSettings {
+  readonly spec: DeploymentSpec;
+  /** The key of the engine. */
+  readonly key: string;
+}
+
+export class ReplicaRows {
+  readonly #db: Database;
+  readonly #seal: Seal;
+  readonly #hostId: string;
+
+  constructor(db: Database, seal: Seal, hostId: string) {
+    this.#db = db;
+    this.#seal = seal;
+    this.#hostId = hostId;
+  }
+
+  /** Those of this server. */
+  async own(): Promise<StoredReplica[]> {
+    const rows = await this.#db
+      .selectFrom('replicas')
+      .selectAll()
+      .where('host_id', '=', this.#hostId)
+      .orderBy('started_at')
+      .execute();
+    return rows.map((row) => ({
+      id: row.id,
+      deploymentId: row.deployment_id,
+      accountId: row.account_id,
+      revision: row.revision,
+      startedAt: row.started_at,
+      readyAt: row.ready_at,
+      settings: this.#open(row.settings, row.id),
+    }));
+  }
+
+  async insert(
+    tx: Tx,
+    { id, deployment, revision, spec }: EngineOrder,
+    { key, startedAt }: { key: string; startedAt: number },
+  ): Promise<void> {
+    const settings: ReplicaSettings = { spec, key };
+    await tx
+      .insertInto('replicas')
+      .values({
+        id,
+        deployment_id: deployment.id,
+        account_id: deployment.accountId,
+        host_id: this.#hostId,
+        revision,
+        settings: this.seal(JSON.stringify(settings), id),
+        started_at: startedAt,
+        ready_at: null,
+      })
+      .execute();
+  }
+
+  async setReady(id: string, at: number): Promise<void> {
+    await this.#db.updateTable('replicas').set({ ready_at: at }).where('id', '=', id).execute();
+  }
+
+  async remove(tx: Tx, id: string): Promise<void> {
+    await tx.deleteFrom('replicas').where('id', '=', id).execute();
+  }
+
+  seal(text: string, id: string): string {
+    return this.#seal.close(text, id);
+  }
+
+  #open(sealed: string, id: string): ReplicaSettings | null {
+    try {
+      return JSON.parse(this.#seal.open(sealed, id)) as ReplicaSettings;
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,209 @@
+// Deployments whose replicas are machines: real sandboxes, with real engines in them.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, before, describe, test } from 'node:test';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const enginePath = join(import.meta.dirname, '../support/deployed-engine.ts');
+const engine = readFileSync(enginePath, 'utf8');
+const model = 'hermes3-8b';
+const type = 'cpu_1x_general';
+
+interface Listed {
+  readonly id: string;
+  readonly name: string;
+  readonly status: string;
+  readonly ssh_key_names: readonly string[];
+  readonly tags?: readonly { key: string; value: string }[];
+}
+
+describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
+  let server: TestServer;
+  let owner: SessionFetch;
+  before(async () => {
+    server = await startTestServer({ config: { cloud: { driver: 'sandbox' } } });
+    owner = await server.join();
+  });
+
+  async function call<Data = DeploymentView>(method: string, path: string, json?: unknown) {
+    const response = await owner(`/api/v1${path}`, {
+      method,
+      headers: { origin: server.url },
+      ...(json === undefined ? {} : { json }),
+    });
+    const body = (await response.json()) as { data: Data; error?: { message: string } };
+    return { status: response.status, ...body };
+  }
+  /** The test's engine, run by the Node that every sandbox has. */
+  const create = (given: object = {}) =>
+    call('POST', '/deployments', {
+      name: 'tested',
+      model,
+      engine: 'command',
+      program: '/run/machine/node',
+      args: ['engine.ts'],
+      setup: `cat >engine.ts <<'TEXT'\n${engine}\nTEXT\n`,
+      runs_on: type,
+      ...given,
+    });
+  const show = async () => (await call('GET', '/deployments/tested')).data;
+  const readLog = async () =>
+    (await call<{ lines: string[] }>('GET', '/deployments/tested/log')).data.lines.join('\n');
+  const instances = async () => (await call<Listed[]>('GET', '/instances')).data;
+  const chat = (given: object = {}) =>
+    server.fetch('/v1/chat/completions', {
+      json: { model, messages: [{ role: 'user', content: 'Hi' }], ...given },
+    });
+  afterEach(async () => {
+    await call('DELETE', '/deployments/tested');
+    await until('all machines are gone', async () => (await instances()).length === 0);
+  });
+
+  const isReady = async () => (await show()).status === 'ready';
+
+  test('a held request launches a machine, is answered by it, and an idle one is terminated', async () => {
+    const { status, data } = await create({ env: { VERSION: 'inside' }, idle_seconds: 1 });
+    assert.equal(status, 200);
+    assert.deepEqual([data.status, data.runs_on], ['idle', type]);
+    const responses = await Promise.all([chat(), chat(), chat()]);
+    for (const response of responses) {
+      assert.equal(response.status, 200);
+      assert.match(await response.text(), /inside 1 2/);
+      assert(Number(response.headers.get('x-cold-start-ms')) > 0);
+    }
+    const [machine, ...others] = await instances();
+    assert.deepEqual(others, []);
+    assert.match(machine?.name ?? '', /^tested-[0-9a-f]{8}$/);
+    assert.deepEqual(machine?.tags, [{ key: 'deployment', value: 'tested' }]);
+    assert.equal((await show()).replicas[0]?.instance_id, machine?.id);
+    await until('its log is read', async () => /loading version inside/.test(await readLog()));
+    await until('it is idle again', async () => (await show()).status === 'idle');
+    await until('the machine is gone', async () => (await instances()).length === 0);
+  });
+
+  test('the built-in engine runs in a machine', async () => {
+    await create({ engine: 'builtin', program: null, args: null, setup: null });
+    const response = await chat({ max_tokens: 2 });
+    assert.equal(response.status, 200, await response.text());
+    assert.match(response.headers.get('x-served-by') ?? '', /^tested-/);
+  });
+
+  test('a stream passes through the tunnel and ends before its machine', async () => {
+    await create({ env: { TOKEN_MS: '50', TOKENS: '20' } });
+    const response = await chat({ stream: true });
+    const reader = response.body!.getReader();
+    await reader.read();
+    await until('it runs', async () => (await show()).running === 1);
+    await call('POST', '/deployments/tested/stop');
+    let text = '';
+    for (let part = await reader.read(); !part.done; part = await reader.read())
+      text += Buffer.from(part.value).toString();
+    assert.match(text, /"content":" 19"/);
+    await until('the machine is gone', async () => (await instances()).length === 0);
+  });
+
+  test('nobody can log in to the machine, or read its secrets', async () => {
+    await create({ min: 1, env: { SECRET: 'hidden-value' } });
+    await until('it is ready', isReady);
+    const [machine] = await instances();
+    assert.deepEqual(machine?.ssh_key_names, []);
+    const bootLog = await owner(`/dashboard/api/instances/${machine?.id}/boot-log`);
+    assert.match(await bootLog.text(), /The log of the engine is on the page of its deployment/);
+    const details = await owner('/dashboard/api/instances');
+    const { data } = (await details.json()) as { data: { deployment: string | null }[] };
+    assert.equal(data[0]?.deployment, 'tested');
+    for (const file of readdirSync(server.dataDir).filter((name) => name.includes('.db')))
+      assert(!readFileSync(join(server.dataDir, file), 'latin1').includes('hidden-value'), file);
+  });
+
+  test('a machine that a person terminates is replaced', async () => {
+    await create({ min: 1 });
+    await until('it is ready', isReady);
+    const [machine] = await instances();
+    await call('POST', '/instance-operations/terminate', { instance_ids: [machine?.id] });
+    await until('another is ready', async () => {
+      const [replica] = (await show()).replicas;
+      return replica?.state === 'ready' && replica.instance_id !== machine?.id;
+    });
+    assert.equal((await show()).reason, null);
+    assert.equal((await chat()).status, 200);
+  });
+
+  test('an engine that dies is replaced with its machine', async () => {
+    await create({ min: 1, env: { EXIT_AFTER_MS: '500' } });
+    await until('its end is noticed', async () => /exit code 3/.test((await show()).reason ?? ''));
+  });
+
+  test('after three failed starts the reason is said and no machine is left', async () => {
+    await create({ env: { FAIL: 'torch.OutOfMemoryError: CUDA out of memory' } });
+    const response = await chat();
+    assert.equal(response.status, 503);
+    assert.match(await response.text(), /The deployment tested failed\. The GPU has too little/);
+    assert.deepEqual((await show()).replicas, []);
+    assert.deepEqual(await instances(), []);
+    assert.match(await readLog(), /CUDA out of memory/);
+  });
+
+  test('a set-up script that fails is a reason, and so is a type without capacity', async () => {
+    await create({ setup: 'echo missing; exit 7' });
+    assert.match(await (await chat()).text(), /The set-up script ended with exit code 7/);
+    await call('POST', '/deployments/tested', { runs_on: 'gpu_8x_h100_sxm5', setup: null });
+    assert.match(await (await chat()).text(), /Not enough capacity/);
+    assert.deepEqual(await instances(), []);
+  });
+
+  test('an update moves from machines to the host and back without a pause', async () => {
+    await create({ min: 1 });
+    await until('it is ready', isReady);
+    const onHost = { runs_on: 'host', setup: null, program: process.execPath, args: [enginePath] };
+    await call('POST', '/deployments/tested', onHost);
+    await until('a process has taken over', async () => {
+      const { replicas } = await show();
+      return replicas.length === 1 && replicas[0]?.instance_id === null;
+    });
+    assert.equal((await chat()).status, 200);
+    await call('POST', '/deployments/tested/rollback');
+    await until('a machine has taken over', async () => {
+      const { replicas } = await show();
+      return replicas.length === 1 && replicas[0]?.instance_id !== null;
+    });
+  });
+
+  test('what contradicts itself is refused', async () => {
+    const refusals: [object, RegExp][] = [
+      [{ runs_on: 'no_such_type' }, /no instance type "no_such_type"/],
+      [{ runs_on: 'host' }, /setup is for machines/],
+    ];
+    for (const [given, message] of refusals) {
+      const { status, error } = await create(given);
+      assert(status >= 400 && status < 500);
+      assert.match(error?.message ?? '', message);
+    }
+  });
+
+  test('a server that stops leaves the machine, and the next one adopts it', async () => {
+    await create({ min: 1 });
+    await until('it is ready', isReady);
+    const before = await instances();
+    await server.stop();
+    const { dataDir, databaseUrl, key } = server;
+    const config = { cloud: { driver: 'sandbox' as const } };
+    server = await startTestServer({
+      config,
+      on: { dataDir, databaseUrl },
+      presetApiKey: key,
+    });
+    owner = server.withCookie(owner.cookie);
+    await until('it is ready', isReady);
+    assert.equal((await chat()).status, 200);
+    assert.deepEqual(
+      (await instances()).map(({ id }) => id),
+      before.map(({ id }) => id),
+    );
+  });
+});
