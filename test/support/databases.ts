@@ -2,7 +2,11 @@
 // With MILLRACE_TEST_DATABASES=sqlite, as `npm run test:quick` sets it, that is SQLite alone.
 
 import { randomUUID } from 'node:crypto';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import pg from 'pg';
+import { openDatabase, sqliteFile } from '#db/open.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 
 export type DatabaseKind = 'sqlite' | 'postgres';
@@ -16,21 +20,54 @@ export const noPostgres = hasPostgres ? false : 'PostgreSQL is left out by MILLR
 
 let shared: Promise<Postgres> | undefined;
 
-/** Creates an empty database. Its `url` is null for SQLite, which lives in the data directory. */
-export async function createDatabase(
-  kind: DatabaseKind,
-): Promise<{ url: string | null; drop(): Promise<void> }> {
-  if (kind === 'sqlite') return { url: null, drop: async () => {} };
+interface TestDatabase {
+  /** Null for SQLite, which lives in the data directory. */
+  readonly url: string | null;
+  drop(): Promise<void>;
+}
+
+/** Creates an empty database. */
+export const createDatabase = (kind: DatabaseKind): Promise<TestDatabase> =>
+  kind === 'sqlite' ? Promise.resolve({ url: null, drop: async () => {} }) : createPostgres();
+
+const templateName = 'migrated';
+/** Set by the global set-up: the folder of an SQLite database that was migrated and is empty. */
+const templateFolder = process.env.MILLRACE_TEST_TEMPLATE;
+
+/** Creates a database that was migrated already, if there is one to copy: the migrations take 50 ms on SQLite. */
+export async function createMigrated(kind: DatabaseKind, dataDir: string): Promise<TestDatabase> {
+  if (templateFolder === undefined) return createDatabase(kind);
+  if (kind === 'postgres') return createPostgres(`template ${templateName}`);
+  await copyFile(sqliteFile(templateFolder), sqliteFile(dataDir));
+  return createDatabase(kind);
+}
+
+/** Makes what `createMigrated` copies, and returns the folder. */
+export async function makeTemplates(postgresUrl: string): Promise<string> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-template-'));
+  await execute(postgresUrl, `create database ${templateName}`);
+  for (const url of [null, toUrl(postgresUrl, templateName)])
+    await (await openDatabase({ url, poolSize: 1, dataDir })).destroy();
+  return dataDir;
+}
+
+export const removeTemplates = (folder: string) => rm(folder, { recursive: true, force: true });
+
+async function createPostgres(from = ''): Promise<TestDatabase> {
   shared ??= startPostgres();
   const { url } = await shared;
   const name = `t_${randomUUID().replaceAll('-', '')}`;
-  await execute(url, `create database ${name}`);
-  const own = new URL(url);
-  own.pathname = `/${name}`;
+  await execute(url, `create database ${name} ${from}`);
   return {
-    url: own.href,
+    url: toUrl(url, name),
     drop: () => execute(url, `drop database if exists ${name} with (force)`),
   };
+}
+
+function toUrl(server: string, database: string): string {
+  const url = new URL(server);
+  url.pathname = `/${database}`;
+  return url.href;
 }
 
 /** Stops a PostgreSQL that this process started itself. Under `npm test` the global set-up owns it. */

@@ -1,17 +1,22 @@
-// Starts one PostgreSQL for the whole run. Test files find it in MILLRACE_TEST_POSTGRES, and share the compiled
-// sources, which saves each of them a second.
+// Starts one PostgreSQL for the whole run, and migrates a database for servers to copy. Test files also share the
+// compiled sources, which saves each of them a second.
 
 import { join } from 'node:path';
+import { makeTemplates, removeTemplates } from './databases.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 
 let postgres: Postgres | undefined;
+let template: string | undefined;
 
 export async function globalSetup(): Promise<void> {
   process.env.NODE_COMPILE_CACHE = join(import.meta.dirname, '../../node_modules/.cache/millrace');
   postgres = await startPostgres();
   process.env.MILLRACE_TEST_POSTGRES = postgres.url;
+  template = await makeTemplates(postgres.url);
+  process.env.MILLRACE_TEST_TEMPLATE = template;
 }
 
 export async function globalTeardown(): Promise<void> {
+  if (template !== undefined) await removeTemplates(template);
   await postgres?.stop();
 }

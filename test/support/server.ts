@@ -12,7 +12,7 @@ import { type Config, ConfigSchema } from '#config/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { systemClock } from '#lib/clock.ts';
 import { type RunningServer, startServer } from '#server/start.ts';
-import { createDatabase, type DatabaseKind, stopOwnPostgres } from './databases.ts';
+import { createMigrated, type DatabaseKind, stopOwnPostgres } from './databases.ts';
 
 export interface TestServer extends RunningServer {
   readonly key: string;
@@ -41,6 +41,7 @@ export interface TestOptions {
 
 type DeepPartial<T> = T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T;
 
+const example: unknown = parse(renderExample());
 export const password = 'correct horse battery';
 const cleanups: (() => Promise<void>)[] = [];
 
@@ -51,8 +52,10 @@ after(async () => {
 
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
   const dataDir = options.on?.dataDir ?? (await makeFolder());
-  const databaseUrl = options.on ? options.on.databaseUrl : await makeDatabase(options.database);
-  const config = merge(parse(renderExample()), {
+  const databaseUrl = options.on
+    ? options.on.databaseUrl
+    : await makeDatabase(dataDir, options.database);
+  const config = merge(example, {
     data_dir: dataDir,
     server: { port: 0, drain_seconds: 1 },
     database: { url: databaseUrl },
@@ -129,8 +132,11 @@ async function makeFolder(): Promise<string> {
   return folder;
 }
 
-async function makeDatabase(kind: DatabaseKind = 'sqlite'): Promise<string | null> {
-  const { url, drop } = await createDatabase(kind);
+async function makeDatabase(
+  dataDir: string,
+  kind: DatabaseKind = 'sqlite',
+): Promise<string | null> {
+  const { url, drop } = await createMigrated(kind, dataDir);
   cleanups.push(drop);
   return url;
 }

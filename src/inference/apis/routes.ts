@@ -34,7 +34,7 @@ import { modelIn, type RequestIdentity, toCaller } from '#inference/request.ts';
 import type { CountPrompt } from '#inference/serving/count-prompt.ts';
 import type { RequestAccounting } from '#inference/serving/request-accounting.ts';
 import type { Serve } from '#inference/serving/serve.ts';
-import { createValidator } from '#lib/schema/validator.ts';
+import { createLazyValidator, type LazyValidator } from '#lib/schema/validator.ts';
 import { type ApiParts, apis, findEndpoint } from './apis.ts';
 import { withConversation } from './conversation.ts';
 import type { Api, Endpoint, Follow, Generation, PromptCount, Translation } from './endpoint.ts';
@@ -77,6 +77,7 @@ type AddRoutes = (scope: FastifyInstance, parts: InferenceParts, follow: SendStr
 
 export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): void {
   const streams = createEventStreams(parts.keepAliveMs);
+  const validators: LazyValidator[] = [];
   for (const api of apis) {
     const { prefix } = api;
     app.register(
@@ -84,11 +85,13 @@ export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): vo
         const { handle, follow } = openScope(scope, parts, api, streams);
         // The API reference shows them in this order: models first.
         otherRoutes[prefix]?.(scope, parts, follow);
-        for (const endpoint of api.endpoints) addEndpoint(scope, api, endpoint, handle);
+        for (const endpoint of api.endpoints)
+          validators.push(addEndpoint(scope, api, endpoint, handle));
       },
       { prefix },
     );
   }
+  compileInTurn(app, validators);
 }
 
 type Handle = (
@@ -102,15 +105,17 @@ function addEndpoint(
   { prefix, tag }: Api<ApiParts>,
   endpoint: Endpoint<ApiParts>,
   handle: Handle,
-): void {
+): LazyValidator {
   const { url, body, summary, responses: response } = endpoint;
   const shown = tag === undefined ? { hide: true } : { tags: [tag], summary };
   const schema = { ...shown, body, response };
+  const validator = createLazyValidator(body);
   scope.post(
     url.slice(prefix.length),
-    { schema, validatorCompiler: compileOnce(body) },
+    { schema, validatorCompiler: toChecker(validator) },
     (request, reply) => handle(endpoint, request, reply),
   );
+  return validator;
 }
 
 /** Prepares a scope for the routes of one API. */
@@ -247,12 +252,26 @@ const toIdentity = (
   begunMs: performance.now() - reply.elapsedTime,
 });
 
-/** Compiled before the first request, which would wait 0.2 s for it. Bodies that a thread parsed were checked there. */
-function compileOnce(schema: object) {
-  const validate = createValidator(schema);
-  const check = (body: unknown) => {
+/** Bodies that a thread parsed were checked there. */
+const toChecker =
+  ({ check }: LazyValidator) =>
+  () =>
+  (body: unknown) => {
     if ((body as WithMemberTexts | null)?.[memberTexts] !== undefined) return true;
-    return validate(body) ? true : { error: validate.errors ?? [] };
+    const errors = check(body);
+    return errors.length === 0 ? true : { error: errors };
   };
-  return () => check;
+
+/** One by one, once the server listens: all together would delay the start, or a first request, by 0.1 s. */
+function compileInTurn(app: FastifyInstance, validators: LazyValidator[]): void {
+  let timer: NodeJS.Timeout | undefined;
+  app.addHook('onListen', (done) => {
+    timer = setInterval(() => {
+      const next = validators.shift();
+      if (next === undefined) clearInterval(timer);
+      else next.compile();
+    }, 200).unref();
+    done();
+  });
+  app.addHook('onClose', async () => clearInterval(timer));
 }

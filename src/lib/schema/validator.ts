@@ -1,7 +1,7 @@
 // Compiles JSON Schemas the way this server's APIs check requests. The options are shared by Fastify's compiler
 // and by threads that check bodies, so that both find the same violations.
 
-import { Ajv, type ValidateFunction } from 'ajv';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 
 /** Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand. */
 export const validatorOptions = {
@@ -17,3 +17,23 @@ export const validatorOptions = {
 
 export const createValidator = (schema: object): ValidateFunction =>
   new Ajv(validatorOptions).compile(schema);
+
+export interface LazyValidator {
+  /** Returns the violations. Compiles the schema unless that was done. */
+  check(value: unknown): ErrorObject[];
+  /** Compiles the schema, which takes 1 to 30 ms, unless that was done. */
+  compile(): void;
+}
+
+export function createLazyValidator(schema: object): LazyValidator {
+  let validate: ValidateFunction | undefined;
+  return {
+    check(value) {
+      validate ??= createValidator(schema);
+      return validate(value) ? [] : (validate.errors ?? []);
+    },
+    compile() {
+      validate ??= createValidator(schema);
+    },
+  };
+}
