@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { parseAddressList } from '#lib/address-list.ts';
 import { toReason } from '#lib/start-error.ts';
+import { checkDeployments } from './check-deployments.ts';
 import { checkModels } from './check-models.ts';
 import type { PlaceOf } from './place.ts';
 import type { Config } from './schema.ts';
@@ -18,6 +19,7 @@ export function checkConfig(config: Config, placeOf: PlaceOf): string[] {
     ...checkDatabaseUrl(database.url, placeOf),
     ...checkRedisUrl(redis.url, placeOf),
     ...checkModels(models, placeOf),
+    ...checkDeployments(config, placeOf),
     ...checkHosts(cloud, placeOf),
   ];
 }

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { Ajv, type ErrorObject } from 'ajv';
 import { toViolation } from '#lib/schema/validation-error.ts';
 import { checkConfig } from './check.ts';
+import { resolveEnvironments } from './check-deployments.ts';
 import { resolveApiKeys } from './check-models.ts';
 import { type Tree, withDefaults } from './defaults.ts';
 import { ConfigError } from './error.ts';
@@ -40,7 +41,11 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
   const places = applyOverrides(tree, flags, environment);
   const placeOf: PlaceOf = (path) => places.get(path.join('/')) ?? source.placeOf(path);
   validate(tree, placeOf);
-  const missing = resolveApiKeys((tree as Config).models, environment, placeOf);
+  const { models, deployments } = tree as Config;
+  const missing = [
+    ...resolveApiKeys(models, environment, placeOf),
+    ...resolveEnvironments(deployments, environment, placeOf),
+  ];
   if (missing.length > 0) throw new ConfigError(missing);
   return {
     config: deepFreeze(tree) as Config,

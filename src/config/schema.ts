@@ -3,6 +3,7 @@
 
 import { AccountSettings, LimitSettings, UsageSettings } from '#config/sections/accounts.ts';
 import { CloudSettings } from '#config/sections/cloud.ts';
+import { DeploymentsSettings } from '#config/sections/deployments.ts';
 import { InferenceSettings } from '#config/sections/inference.ts';
 import { ModelSettings } from '#config/sections/models.ts';
 import { DatabaseSettings, RedisSettings, ServerSettings } from '#config/sections/server.ts';
@@ -30,6 +31,7 @@ export const ConfigSchema = Type.Object(
     redis: RedisSettings,
     usage: UsageSettings,
     models: ModelSettings,
+    deployments: DeploymentsSettings,
     cloud: CloudSettings,
     telemetry: TelemetrySettings,
   },

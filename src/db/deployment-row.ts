@@ -16,6 +16,8 @@ export interface DeploymentRow {
   revision: number;
   /** 1 if it must not run. */
   stopped: number;
+  /** 1 if it comes from the configuration file. */
+  in_file: number;
   created_at: number;
 }
 

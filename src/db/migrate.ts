@@ -27,6 +27,7 @@ import * as deployments from '#db/migrations/0019-deployments.ts';
 import * as deploymentRuns from '#db/migrations/0020-deployment-runs.ts';
 import * as runReservations from '#db/migrations/0021-run-reservations.ts';
 import * as replicas from '#db/migrations/0022-replicas.ts';
+import * as deploymentsInFile from '#db/migrations/0023-deployments-in-file.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -52,6 +53,7 @@ const migrations: Record<string, Migration> = {
   '0020-deployment-runs': deploymentRuns,
   '0021-run-reservations': runReservations,
   '0022-replicas': replicas,
+  '0023-deployments-in-file': deploymentsInFile,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -14,12 +14,14 @@ import { divideDemand } from './demand.ts';
 import type { Engines } from './engines.ts';
 import {
   deploymentNameTaken,
+  inFile,
   noSuchDeployment,
   noSuchInstanceType,
   nothingToRollBack,
   onlyChatModels,
   tooManyDeployments,
 } from './errors.ts';
+import { applyFile, type FileDeployments } from './file-deployments.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
 import { createLiveness } from './liveness.ts';
 import type { StoredReplica } from './replica-rows.ts';
@@ -56,6 +58,8 @@ export class Deployments {
   readonly #liveParts: LiveParts;
   /** Replicas that an earlier process launched and no deployment has adopted yet. */
   #left: readonly StoredReplica[] = [];
+  /** The account of deployments that come from the configuration file. */
+  #fileAccountId = '';
   #isClosed = false;
 
   constructor(parts: DeploymentsParts) {
@@ -76,16 +80,26 @@ export class Deployments {
   }
 
   /** Adopts the machines of an earlier process, terminates those that no deployment wants, and starts what is missing. */
-  async start(): Promise<void> {
+  async start(accountId: string, inFile: FileDeployments): Promise<void> {
     const { engines, runs } = this.#parts;
     await runs.open();
     this.#left = await engines.findLeft();
-    await this.refresh();
+    this.#fileAccountId = accountId;
+    await this.configure(inFile);
     const unwanted = this.#left.filter(
       ({ deploymentId, settings }) => settings === null || !this.#live.has(deploymentId),
     );
     for (const replica of unwanted) await engines.release(replica);
     this.#left = [];
+  }
+
+  /** Applies the deployments of the configuration file. Those that left it are drained and removed. */
+  async configure(settings: FileDeployments): Promise<void> {
+    await this.#write(async (tx) => {
+      const elsewhere = await applyFile(this.#parts, tx, this.#fileAccountId, settings);
+      for (const deployment of elsewhere)
+        this.#parts.log.warn({ deployment }, 'a deployment of the file runs on another server');
+    });
   }
 
   /** Those of an account on every server, with what this one runs. */
@@ -123,6 +137,7 @@ export class Deployments {
 
   update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
     return this.#change(session, name, 'deployment.changed', async (tx, stored) => {
+      if (stored.inFile) throw inFile(name);
       await this.#parts.rows.replace(tx, stored, this.#checkPlace(changeSpec(stored.spec, change)));
     });
   }
@@ -130,6 +145,7 @@ export class Deployments {
   rollBack(session: SessionPrincipal, name: string): Promise<void> {
     return this.#change(session, name, 'deployment.rolled_back', async (tx, stored) => {
       const { rows } = this.#parts;
+      if (stored.inFile) throw inFile(name);
       const previous: DeploymentSpec | undefined = await rows.previous(tx, stored);
       if (previous === undefined) throw nothingToRollBack(name);
       await rows.replace(tx, stored, previous);
@@ -148,6 +164,7 @@ export class Deployments {
   async remove(session: SessionPrincipal, name: string): Promise<void> {
     const { rows, audit } = this.#parts;
     await this.#write(async (tx) => {
+      if ((await rows.namesInFile(tx)).includes(name)) throw inFile(name);
       if (!(await rows.remove(tx, session.accountId, name))) throw noSuchDeployment(name);
       await audit.record(tx, session, { action: 'deployment.removed', resourceId: name });
     });

@@ -14,6 +14,11 @@ export const tooManyDeployments = (limit: number) =>
 export const nothingToRollBack = (name: string) =>
   conflict(`${name} was not changed since it was created, so there is nothing to roll back to.`);
 
+export const inFile = (name: string) =>
+  conflict(
+    `${name} comes from the configuration file. Change or remove it there, under deployments, and send the server SIGHUP.`,
+  );
+
 export const onlyChatModels = (model: string, kind: string) =>
   invalidBody(`${model} is for ${kind}. Deployments serve models that chat.`, 'model');
 

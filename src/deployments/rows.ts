@@ -19,6 +19,8 @@ export interface Stored {
   readonly revision: number;
   readonly isStopped: boolean;
   readonly canRollBack: boolean;
+  /** True if it comes from the configuration file. */
+  readonly inFile: boolean;
   readonly createdAt: number;
 }
 
@@ -73,7 +75,37 @@ export class DeploymentRows {
     return numDeletedRows > 0n;
   }
 
-  async insert(tx: Tx, accountId: string, name: string, spec: DeploymentSpec): Promise<void> {
+  /** Whose deployment has the name, and whether this server runs it. Undefined if there is none. */
+  async findOwner(
+    tx: Tx,
+    name: string,
+  ): Promise<{ accountId: string; isOwn: boolean } | undefined> {
+    const row = await tx
+      .selectFrom('deployments')
+      .select(['account_id', 'host_id'])
+      .where('name', '=', name)
+      .executeTakeFirst();
+    return row && { accountId: row.account_id, isOwn: row.host_id === this.#hostId };
+  }
+
+  /** Those of this server that come from the configuration file. */
+  async namesInFile(tx: Tx): Promise<string[]> {
+    const rows = await tx
+      .selectFrom('deployments')
+      .select('name')
+      .where('host_id', '=', this.#hostId)
+      .where('in_file', '=', 1)
+      .execute();
+    return rows.map(({ name }) => name);
+  }
+
+  async insert(
+    tx: Tx,
+    accountId: string,
+    name: string,
+    spec: DeploymentSpec,
+    inFile = false,
+  ): Promise<void> {
     const id = newId();
     await tx
       .insertInto('deployments')
@@ -86,17 +118,28 @@ export class DeploymentRows {
         previous: null,
         revision: 1,
         stopped: 0,
+        in_file: Number(inFile),
         created_at: this.#clock.now(),
       })
       .execute();
   }
 
   /** Replaces the settings, and keeps the old ones for a rollback. Other engines make a new revision. */
-  async replace(tx: Tx, before: Stored, spec: DeploymentSpec): Promise<void> {
+  async replace(
+    tx: Tx,
+    before: Stored,
+    spec: DeploymentSpec,
+    inFile = before.inFile,
+  ): Promise<void> {
     const revision = before.revision + (isSameEngine(before.spec, spec) ? 0 : 1);
     await tx
       .updateTable('deployments')
-      .set((row) => ({ ...this.#close(before.id, spec), previous: row.ref('spec'), revision }))
+      .set((row) => ({
+        ...this.#close(before.id, spec),
+        previous: row.ref('spec'),
+        revision,
+        in_file: Number(inFile),
+      }))
       .where('id', '=', before.id)
       .execute();
   }
@@ -158,7 +201,8 @@ export class DeploymentRows {
       spec: this.#open(row.id, row.spec),
       revision: row.revision,
       isStopped: row.stopped === 1,
-      canRollBack: row.previous !== null,
+      canRollBack: row.previous !== null && row.in_file === 0,
+      inFile: row.in_file === 1,
       createdAt: row.created_at,
     };
   }

@@ -23,10 +23,12 @@ export class DeploymentRuns {
   readonly #loads = new Map<string, number[]>();
   #unsaved = new Map<string, DeploymentRunRow>();
   #savedAt = 0;
+  readonly #openedAt: number;
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;
     this.#clock = clock;
+    this.#openedAt = clock.now();
   }
 
   /** Reads how long earlier starts took, and deletes old runs. */
@@ -65,7 +67,9 @@ export class DeploymentRuns {
         const run = known.get(replica.id) ?? newRun(deploymentId, replica);
         if (run.ready_at === null && replica.readyAt !== null) {
           run.ready_at = replica.readyAt;
-          this.#addLoad(deploymentId, replica.readyAt - replica.startedAt);
+          // One that an earlier process started was ready before.
+          if (replica.startedAt >= this.#openedAt)
+            this.#addLoad(deploymentId, replica.readyAt - replica.startedAt);
           this.#unsaved.set(run.id, run);
         }
         run.seen_at = now;
@@ -117,8 +121,8 @@ export class DeploymentRuns {
       .insertInto('deployment_runs')
       .values(runs)
       .onConflict((conflict) =>
-        conflict.column('id').doUpdateSet(({ ref }) => ({
-          ready_at: ref('excluded.ready_at'),
+        conflict.column('id').doUpdateSet(({ ref, fn }) => ({
+          ready_at: fn.coalesce('deployment_runs.ready_at', 'excluded.ready_at'),
           seen_at: ref('excluded.seen_at'),
         })),
       )

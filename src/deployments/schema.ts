@@ -8,7 +8,8 @@ const engines = ['builtin', 'llama-server', 'vllm', 'sglang', 'command'] as cons
 const noNul = '^[^\\u0000]*$';
 const Argument = Type.String({ maxLength: 4_096, pattern: noNul });
 
-const settings = {
+/** What both the API and the configuration file set. */
+export const deploymentSettings = {
   /** An id of the catalog. Several deployments may serve one id. */
   model: Type.String({ minLength: 1, maxLength: 100, pattern: noNul }),
   engine: OneOf(engines),
@@ -50,12 +51,12 @@ const settings = {
 export const NewDeployment = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }),
-    ...settings,
+    ...deploymentSettings,
   },
   closed,
 );
 
-const { model: _, engine, ...changeable } = settings;
+const { model: _, engine, ...changeable } = deploymentSettings;
 
 /**
  * What is not given stays as it is, and null returns to the default. The model stays: another one is another deployment.
@@ -105,6 +106,8 @@ export const DeploymentView = Type.Object({
   waiting: Type.Integer(),
   replicas: Type.Array(ReplicaView),
   can_roll_back: Type.Boolean(),
+  /** True if it comes from the configuration file, and is changed only there. */
+  in_file: Type.Boolean(),
   created_at: Type.String(),
 });
 

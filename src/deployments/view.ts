@@ -29,6 +29,7 @@ export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown):
       ready_at: replica.readyAt === null ? null : new Date(replica.readyAt).toISOString(),
     })),
     can_roll_back: stored.canRollBack,
+    in_file: stored.inFile,
     created_at: new Date(stored.createdAt).toISOString(),
   };
 }

@@ -85,7 +85,7 @@ export async function startServer(
     parts.core.log.error({ err: error }, 'usage of an earlier outage is not written yet');
   });
   // Before any request, which the stand-in would answer otherwise.
-  await parts.deployments.start();
+  await parts.deployments.start(account.id, config.deployments);
   if (presetApiKey !== null) await accounts.apiKeys.preset(account.id, presetApiKey);
   await app.listen({ host: config.server.host, port: config.server.port });
   state.url = toUrl(config, app.server.address() as AddressInfo);
@@ -191,7 +191,10 @@ function startWork({ core, usage, models, batches, cloud, dashboard }: Parts): v
   checkpoints?.start();
 }
 
-function reload({ core, accounts, models, serving }: Parts, load: () => LoadedConfig): void {
+function reload(
+  { core, accounts, models, serving, deployments }: Parts,
+  load: () => LoadedConfig,
+): void {
   const { log } = core;
   try {
     const { config } = load();
@@ -200,7 +203,10 @@ function reload({ core, accounts, models, serving }: Parts, load: () => LoadedCo
     accounts.limitSettings.configure({ keyDefaults: toKeyDefaults(config) });
     Object.assign(models.queue, toQueueLimits(config));
     serving.router.configure(models.queue);
-    log.info('configuration reloaded: models, limits of new keys, queue');
+    deployments.configure(config.deployments).catch((err) => {
+      log.error({ err }, 'deployments of the configuration were not reloaded');
+    });
+    log.info('configuration reloaded: models, deployments, limits of new keys, queue');
   } catch (error) {
     log.error({ err: error }, 'configuration not reloaded; the old one stays in effect');
   }

@@ -48,6 +48,7 @@ function render(one: DeploymentView): string {
     ['Runs on', one.runs_on === 'host' ? 'the server’s computer' : one.runs_on],
     ['Status', one.reason === null ? one.status : `${one.status}: ${one.reason}`],
     ['Revision', String(one.revision)],
+    ...(one.in_file ? [['Settings', 'from the configuration file'] as [string, string]] : []),
     ['Replicas', `${one.min} to ${one.max}, ${one.target} requests each`],
     ['Stops after', `${one.idle_seconds} s without need`],
     ['Requests', `${one.running} running, ${one.waiting} waiting`],

@@ -17,6 +17,7 @@ export const DeploymentFacts = ({ deployment }: { deployment: DeploymentView }) 
           {deployment.model}
         </Anchor>
       </Fact>
+      {deployment.in_file && <Fact name="Settings">From the configuration file</Fact>}
       <Fact name="Engine">{engineNames[deployment.engine]}</Fact>
       <Fact name="Source">{deployment.source ?? 'Not set'}</Fact>
       <Fact name="Program">{deployment.program ?? 'Not set'}</Fact>

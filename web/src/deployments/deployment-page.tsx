@@ -89,12 +89,16 @@ function Actions({ deployment, isActing, onChoose }: ActionsProps) {
           Roll back
         </Button>
       )}
-      <Button variant="default" onClick={() => setIsEditing(true)}>
-        Edit
-      </Button>
-      <Button variant="default" onClick={() => removal.ask(deployment)}>
-        Remove
-      </Button>
+      {!deployment.in_file && (
+        <>
+          <Button variant="default" onClick={() => setIsEditing(true)}>
+            Edit
+          </Button>
+          <Button variant="default" onClick={() => removal.ask(deployment)}>
+            Remove
+          </Button>
+        </>
+      )}
       {isEditing && (
         <DeployDialog
           deployment={deployment}
