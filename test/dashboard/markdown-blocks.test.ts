@@ -9,6 +9,7 @@ import {
   isTooComplex,
   normalizeMaths,
   splitBlocks,
+  splitTable,
 } from '../../web/src/playground/markdown-blocks.ts';
 import { splitThinking } from '../../web/src/playground/thinking.ts';
 
@@ -50,6 +51,43 @@ test('while an answer grows, only its last block changes', () => {
     assert.deepEqual(blocks.slice(0, before.length - 1), before.slice(0, -1), `at ${length}`);
     before = blocks;
   }
+});
+
+test('a long list is cut into blocks of bounded length, which no longer change', () => {
+  const item = (mark: string) => `${mark} Item\n   - nested\n   - again`;
+  const numbered = Array.from({ length: 65 }, (_, index) => item(`${index + 1}.`)).join('\n');
+  const bullets = Array.from({ length: 65 }, () => item('-')).join('\n\n');
+  for (const list of [numbered, bullets]) {
+    const blocks = splitBlocks(list);
+    assert.equal(blocks.join('\n'), list);
+    assert.deepEqual(
+      blocks.map((block) => block.match(/^(-|\d+\.) /gm)?.length),
+      [20, 20, 20, 5],
+    );
+    let before: string[] = [];
+    for (let length = 1; length <= list.length; length++) {
+      const grown = splitBlocks(list.slice(0, length));
+      assert.deepEqual(grown.slice(0, before.length - 1), before.slice(0, -1), `at ${length}`);
+      before = grown;
+    }
+  }
+  assert.match(splitBlocks(numbered)[1] ?? '', /^21\. /);
+  const ones = Array.from({ length: 65 }, () => '1. One').join('\n');
+  assert.equal(splitBlocks(ones).length, 1, 'its numbers would start again');
+  const mixed = `${Array.from({ length: 20 }, () => '- a').join('\n')}\n* another list`;
+  assert.equal(splitBlocks(mixed).length, 1);
+});
+
+test('a long table is parsed in pieces of bounded length, each with its head', () => {
+  const rows = Array.from({ length: 45 }, (_, index) => `| ${index} | x |`);
+  const pieces = splitTable(`| n | of |\n|---|:-:|\n${rows.join('\n')}\n\n`) ?? [];
+  assert.deepEqual(
+    pieces.map((piece) => piece.split('\n').length),
+    [22, 22, 7],
+  );
+  assert(pieces.every((piece) => piece.startsWith('| n | of |\n|---|:-:|\n| ')));
+  assert.equal(splitTable(`| n | of |\n|---|---|\n${rows.slice(0, 20).join('\n')}`), null);
+  assert.equal(splitTable(`Text\n---\n${rows.join('\n')}`), null);
 });
 
 test('maths in every common notation is found, and money and code are left alone', () => {

@@ -91,6 +91,7 @@ models:
     await say('How do I sort?');
     await responses().waitFor();
     await page.locator('.markdown .hljs-keyword').first().waitFor();
+    assert.equal(page.workers().length, 1, 'code is highlighted in a thread of its own');
     await page.locator('.markdown math[display="block"] mfrac').waitFor();
     assert.equal(await page.locator('.markdown math').count(), 2, 'money is not maths');
     await page.getByText('costs $5 or $10').waitFor();
@@ -102,6 +103,23 @@ models:
     await page.getByRole('button', { name: 'Copy code' }).waitFor();
     await checkAppearance(page, 'playground-markdown');
     assert.deepEqual(dashboard.consoleErrors, []);
+  });
+
+  test('a long list and a long table look like one each', async () => {
+    await startNew();
+    const items = Array.from({ length: 45 }, (_, index) => `${index + 1}. Item ${index + 1}`);
+    const rows = Array.from({ length: 45 }, (_, index) => `| row ${index} | **x** |`);
+    upstream.say(`${items.join('\n')}\n\n| n | of |\n|---|---|\n${rows.join('\n')}\n`);
+    await say('List them.');
+    await responses().waitFor();
+    const starts = page.locator('.markdown > ol');
+    const numbers = `[...document.querySelectorAll('.markdown > ol')].map(({ start }) => start)`;
+    assert.deepEqual(await page.evaluate(numbers), [1, 21, 41]);
+    const [one, two] = [await starts.nth(0).boundingBox(), await starts.nth(1).boundingBox()];
+    assert.equal(Math.round((one?.y ?? 0) + (one?.height ?? 0)), Math.round(two?.y ?? 0));
+    assert.equal(await page.locator('.markdown table').count(), 1);
+    assert.equal(await page.locator('.markdown thead').count(), 1);
+    assert.equal(await page.locator('.markdown tbody > tr').count(), 45);
   });
 
   test('an answer can’t run scripts, style the page, call out or link anywhere but to the web', async () => {

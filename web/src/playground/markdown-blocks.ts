@@ -1,33 +1,74 @@
-// Cuts markdown into its top-level blocks. While a long answer streams in, only its last block changes, so that only
-// that one is parsed again. Also rewrites the ways in which models write maths into the one that the parser knows.
+// Cuts markdown into its top-level blocks, and long lists into several. While a long answer streams in, only its last
+// block changes, so that only that one is parsed again. Also rewrites the ways in which models write maths into the one that the parser knows.
 
 const fence = /^ {0,3}(`{3,}|~{3,})/;
 /** Also one whose marker has just begun to arrive. */
 const listItem = /^ {0,3}(([-*+]|\d{1,9}[.)])(\s|$)|\d{1,9}$)/;
 const definition = /^ {0,3}\[(?!\^)[^\]\n]+\]:\s*\S.*$/gm;
 
+/** Items after which a list is continued in another block: the parser's time grows with the block. */
+const maxItems = 20;
+const topItem = /^(?:([-*+])|(\d{1,9})([.)]))\s/;
+
+/** Counts the items of a list, to tell where it can be continued by another list. */
+class ItemCount {
+  #marker = '';
+  #start = 0;
+  #items = 0;
+
+  /** True if the line begins an item of the same list after which enough others have been counted. */
+  isFull(line: string): boolean {
+    const [, bullet, number, delimiter] = topItem.exec(line) ?? [];
+    if (this.#items < maxItems || (bullet ?? delimiter) !== this.#marker) return false;
+    // A list whose items are all numbered 1 would start again.
+    return number === undefined || Number(number) === this.#start + this.#items;
+  }
+
+  add(line: string, isFirst: boolean): void {
+    const [item, bullet, number, delimiter = ''] = topItem.exec(line) ?? [];
+    if (isFirst)
+      [this.#items, this.#start, this.#marker] = [0, Number(number), bullet ?? delimiter];
+    if (item !== undefined) this.#items++;
+  }
+}
+
 /** Joined with newlines, the blocks are the text. */
 export function splitBlocks(text: string): string[] {
   const blocks: string[] = [];
+  const items = new ItemCount();
   let block: string[] = [];
   let closing: string | null = null;
   let isList = false;
   for (const line of text.split('\n')) {
+    const isFull = closing === null && isList && items.isFull(line);
     const isNew =
       closing === null &&
       block.at(-1) === '' &&
       line !== '' &&
       !/^\s/.test(line) &&
       !(isList && listItem.test(line));
-    if (isNew) {
+    if (isNew || isFull) {
       blocks.push(block.join('\n'));
       block = [];
     }
     if (block.length === 0) isList = listItem.test(line);
+    items.add(line, block.length === 0);
     block.push(line.trim() === '' && closing === null ? '' : line);
     closing = toClosing(closing, line);
   }
   return block.length === 0 ? blocks : [...blocks, block.join('\n')];
+}
+
+const maxRows = 20;
+const delimiterRow = /^ {0,3}\|?(\s*:?-+:?\s*\|)+(\s*:?-+:?\s*)?$/;
+
+/** A long table as several with the same head; null for any other block. */
+export function splitTable(block: string): string[] | null {
+  const [head = '', delimiter = '', ...rows] = block.trimEnd().split('\n');
+  const isTable = delimiterRow.test(delimiter) && rows.every((row) => row.includes('|'));
+  if (!isTable || rows.length <= maxRows) return null;
+  const starts = Array.from({ length: Math.ceil(rows.length / maxRows) }, (_, at) => at * maxRows);
+  return starts.map((at) => [head, delimiter, ...rows.slice(at, at + maxRows)].join('\n'));
 }
 
 /** What ends the code or display maths that the next line is in; null if it is in neither. */

@@ -2,13 +2,14 @@
 // server that the answer was read, and no links but to web pages and mail addresses.
 
 import { Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { memo, type ReactNode, useDeferredValue, useMemo } from 'react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { createContext, memo, type ReactNode, useContext, useDeferredValue, useMemo } from 'react';
 import ReactMarkdown, { type Components, type Options } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import './markdown.css';
 import { CopyButton } from '../components/copy-button.tsx';
 import { ErrorBoundary } from '../components/error-boundary.tsx';
+import type { CodeNode } from './highlighting.ts';
 import {
   findDefinitions,
   findOpenCode,
@@ -16,6 +17,7 @@ import {
   isTooComplex,
   normalizeMaths,
   splitBlocks,
+  splitTable,
 } from './markdown-blocks.ts';
 
 interface MarkdownProps {
@@ -44,8 +46,11 @@ export function Markdown({ text, growing }: MarkdownProps) {
   );
 }
 
-/** Longer code stays plain: highlighting it would block the page. 44,688 characters took 459 ms on a busy computer. */
+/** Longer code stays plain: the browser takes long to lay out its thousands of words. */
 const maxHighlightedLength = 5_000;
+
+/** False in the block that still grows. */
+const Finished = createContext(true);
 
 interface BlockProps {
   text: string;
@@ -64,24 +69,31 @@ const Block = memo(function Block(props: BlockProps) {
     );
   }
   if (isTooComplex(props.text)) return plain;
+  const pieces = splitTable(props.text);
   return (
     <ErrorBoundary fallback={plain}>
-      <RenderedBlock {...props} />
+      <Finished value={props.finished}>
+        {pieces === null ? (
+          <RenderedBlock {...props} components={components} />
+        ) : (
+          <LongTable pieces={pieces} definitions={props.definitions} />
+        )}
+      </Finished>
     </ErrorBoundary>
   );
 });
 
-function RenderedBlock({ text, definitions, finished }: BlockProps) {
+interface RenderedProps extends Pick<BlockProps, 'text' | 'definitions'> {
+  components: Components;
+}
+
+/** Renders nothing again that has not changed. */
+const RenderedBlock = memo(function RenderedBlock(props: RenderedProps) {
+  const { text, definitions, components } = props;
   const source = normalizeMaths(text);
-  const hasCode = /^\s*(`{3}|~{3})/m.test(text);
-  const maths = useModule('maths', () => import('./maths.ts'), hasMaths(source));
-  const highlighting = useModule(
-    'highlighting',
-    () => import('./highlighting.ts'),
-    finished && hasCode && text.length <= maxHighlightedLength,
-  );
+  const maths = useMaths(hasMaths(source));
   const remarkPlugins = [remarkGfm, maths?.remarkPlugin].filter(Boolean);
-  const rehypePlugins = [maths?.rehypePlugin, highlighting?.rehypePlugin].filter(Boolean);
+  const rehypePlugins = [maths?.rehypePlugin].filter(Boolean);
   return (
     <ReactMarkdown
       remarkPlugins={remarkPlugins as Options['remarkPlugins']}
@@ -92,19 +104,60 @@ function RenderedBlock({ text, definitions, finished }: BlockProps) {
       {definitions === '' ? source : `${source}\n\n${definitions}`}
     </ReactMarkdown>
   );
-}
+});
 
-/** A part of this page that is loaded when it is first needed. Undefined until then. */
-function useModule<T>(name: string, load: () => Promise<T>, needed: boolean): T | undefined {
-  const { data } = useQuery({
-    queryKey: ['module', name],
-    queryFn: load,
-    enabled: needed,
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: Number.POSITIVE_INFINITY,
-  });
+/** A table whose rows are parsed some at a time, so that a growing one is not parsed as a whole again and again. */
+const LongTable = ({ pieces, definitions }: { pieces: string[]; definitions: string }) => (
+  <TableFrame>
+    {pieces.map((piece, index) => (
+      <RenderedBlock
+        // biome-ignore lint/suspicious/noArrayIndexKey: pieces are only added at the end
+        key={index}
+        text={piece}
+        definitions={definitions}
+        components={index === 0 ? firstRows : nextRows}
+      />
+    ))}
+  </TableFrame>
+);
+
+const TableFrame = ({ children }: { children?: ReactNode }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, which the keyboard must reach
+  <section className="markdown-table" tabIndex={0} aria-label="Table">
+    <table>{children}</table>
+  </section>
+);
+
+/** Loaded when it is first needed, and never again. */
+const forever = { staleTime: Number.POSITIVE_INFINITY, gcTime: Number.POSITIVE_INFINITY };
+
+/** Undefined until it is loaded. */
+function useMaths(needed: boolean) {
+  const queryFn = () => import('./maths.ts');
+  const { data } = useQuery({ queryKey: ['maths'], queryFn, enabled: needed, ...forever });
   // All blocks of a long answer get it at once, which must not block the page.
   return useDeferredValue(needed ? data : undefined);
+}
+
+/** Undefined until the code is highlighted. */
+function useHighlighted(code: string, language: string) {
+  const client = useQueryClient();
+  const finished = useContext(Finished);
+  const { data } = useQuery({
+    queryKey: ['highlighted', language, code],
+    queryFn: async () => {
+      const load = async () => (await import('./highlighting.ts')).createHighlight();
+      const highlight = await client.ensureQueryData({
+        queryKey: ['highlight'],
+        queryFn: load,
+        ...forever,
+      });
+      return highlight(code, language);
+    },
+    enabled: finished && language !== '' && code.length <= maxHighlightedLength,
+    staleTime: forever.staleTime,
+  });
+  return useDeferredValue(data);
 }
 
 /** Empty for an address that is not shown as a link or an image. */
@@ -130,20 +183,13 @@ const components: Components = {
         [Image not loaded{alt ? `: ${alt}` : ''}]
       </Text>
     ),
-  pre: ({ node, children }) => (
-    <CodeBlock
+  pre: ({ node }) => (
+    <HighlightedCode
       code={toText(node)}
       language={/language-([\w+#-]+)/.exec(String(classOf(node)))?.[1] ?? ''}
-    >
-      {children}
-    </CodeBlock>
+    />
   ),
-  table: ({ children }) => (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, which the keyboard must reach
-    <section className="markdown-table" tabIndex={0} aria-label="Table">
-      <table>{children}</table>
-    </section>
-  ),
+  table: TableFrame,
   // Headings of an answer are below those of the page.
   h1: ({ children }) => <h3>{children}</h3>,
   h2: ({ children }) => <h3>{children}</h3>,
@@ -152,6 +198,9 @@ const components: Components = {
     <input type="checkbox" checked={checked ?? false} readOnly disabled aria-label="Task" />
   ),
 };
+
+const firstRows: Components = { ...components, table: ({ children }) => children };
+const nextRows: Components = { ...firstRows, thead: () => null };
 
 interface CodeBlockProps {
   code: string;
@@ -169,6 +218,24 @@ const CodeBlock = ({ code, language, children }: CodeBlockProps) => (
     <pre tabIndex={0}>{children}</pre>
   </div>
 );
+
+function HighlightedCode(props: Pick<CodeBlockProps, 'code' | 'language'>) {
+  const nodes = useHighlighted(props.code, props.language);
+  return (
+    <CodeBlock {...props}>
+      <code>{nodes === undefined ? props.code : nodes.map(toSpan)}</code>
+    </CodeBlock>
+  );
+}
+
+const toSpan = (node: CodeNode, index: number): ReactNode =>
+  node.type === 'text' ? (
+    node.value
+  ) : (
+    <span key={index} className={node.properties.className?.join(' ')}>
+      {node.children.map(toSpan)}
+    </span>
+  );
 
 interface HastNode {
   value?: string;
