@@ -22,13 +22,14 @@ import {
   tooManyDeployments,
 } from './errors.ts';
 import { applyFile, type FileDeployments } from './file-deployments.ts';
+import type { Fits } from './fits.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
 import { createLiveness } from './liveness.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
 import type { DeploymentRuns } from './runs.ts';
 import type { DeploymentChange, NewDeployment } from './schema.ts';
-import { changeSpec, type DeploymentSpec, toSpec } from './spec.ts';
+import { changeSpec, type DeploymentSpec, isSameEngine, toSpec } from './spec.ts';
 
 export interface DeploymentsParts {
   readonly db: Database;
@@ -38,6 +39,7 @@ export interface DeploymentsParts {
   readonly catalog: Catalog;
   readonly rows: DeploymentRows;
   readonly runs: DeploymentRuns;
+  readonly fits: Fits;
   readonly registry: BackendRegistry;
   readonly router: Router;
   readonly engines: Engines;
@@ -100,6 +102,10 @@ export class Deployments {
       for (const deployment of elsewhere)
         this.#parts.log.warn({ deployment }, 'a deployment of the file runs on another server');
     });
+    for (const [name, given] of Object.entries(settings))
+      await this.#check(toSpec({ name, ...given })).catch(({ message }: Error) => {
+        this.#parts.log.warn({ deployment: name, reason: message }, 'a deployment will not start');
+      });
   }
 
   /** Those of an account on every server, with what this one runs. */
@@ -125,6 +131,7 @@ export class Deployments {
     checkModel(catalog, spec.model);
     const { kind } = catalog.findById(spec.model) ?? {};
     if (kind === 'embedding' || kind === 'rerank') throw onlyChatModels(spec.model, kind);
+    await this.#parts.fits.check(spec);
     await this.#write(async (tx) => {
       const stored = await tx.selectFrom('deployments').select('name').execute();
       if (stored.length >= maxDeployments) throw tooManyDeployments(maxDeployments);
@@ -135,8 +142,12 @@ export class Deployments {
     });
   }
 
-  update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
-    return this.#change(session, name, 'deployment.changed', async (tx, stored) => {
+  async update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
+    const { spec: before } = (await this.get(session.accountId, name)).stored;
+    const after = changeSpec(before, change);
+    if (!isSameEngine(before, after) || before.target !== after.target)
+      await this.#parts.fits.check(after);
+    await this.#change(session, name, 'deployment.changed', async (tx, stored) => {
       if (stored.inFile) throw inFile(name);
       await this.#parts.rows.replace(tx, stored, this.#checkPlace(changeSpec(stored.spec, change)));
     });
@@ -244,6 +255,10 @@ export class Deployments {
   #open(stored: Stored): LiveDeployment {
     const left = this.#left.filter(({ deploymentId }) => deploymentId === stored.id);
     return new LiveDeployment(this.#liveParts, stored, left);
+  }
+
+  async #check(spec: DeploymentSpec): Promise<void> {
+    await this.#parts.fits.check(this.#checkPlace(spec));
   }
 
   /** Throws if there is no such instance type. */

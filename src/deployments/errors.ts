@@ -19,6 +19,11 @@ export const inFile = (name: string) =>
     `${name} comes from the configuration file. Change or remove it there, under deployments, and send the server SIGHUP.`,
   );
 
+export const doesNotFit = (model: string, need: string) =>
+  conflict(
+    `${model} does not fit: it needs ${need}. Lower target or the context, quantise the model, or set check_memory to false.`,
+  );
+
 export const onlyChatModels = (model: string, kind: string) =>
   invalidBody(`${model} is for ${kind}. Deployments serve models that chat.`, 'model');
 

@@ -12,6 +12,8 @@ import { applyErrorFormat } from '#http/error-format.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import type { Deployments } from './deployments.ts';
 import { notForKeys } from './errors.ts';
+import type { Fits } from './fits.ts';
+import { fitsRoutes } from './fits-routes.ts';
 import {
   DeploymentChange,
   DeploymentLog,
@@ -24,6 +26,7 @@ import { toView } from './view.ts';
 export interface DeploymentRouteParts {
   authenticator: Authenticator;
   deployments: Deployments;
+  fits: Fits;
 }
 
 const tags = ['Deployments'];
@@ -64,6 +67,7 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
       return { data: { lines: [...(live?.log() ?? [])] } };
     },
   );
+  fitsRoutes(scope, parts.fits, requireOwner);
   changeRoutes(scope, deployments);
   actionRoutes(scope, deployments);
 }

@@ -44,6 +44,8 @@ export const deploymentSettings = {
   /** How many requests may wait for the first replica, and for how many seconds. */
   hold_requests: Maybe(Type.Integer({ minimum: 1, maximum: 100_000 })),
   hold_seconds: Maybe(Type.Integer({ minimum: 1, maximum: 86_400 })),
+  /** False to start the engine even if the model seems to need more memory than there is. */
+  check_memory: Maybe(Type.Boolean()),
   /** Share of the requests, relative to the other backends of the model. */
   weight: Maybe(Type.Number({ exclusiveMinimum: 0, maximum: 1_000 })),
 };
@@ -97,6 +99,7 @@ export const DeploymentView = Type.Object({
   hold_requests: Type.Integer(),
   hold_seconds: Type.Integer(),
   weight: Type.Number(),
+  check_memory: Type.Boolean(),
   revision: Type.Integer(),
   /** `idle`: no replica runs, and the next request starts one. */
   status: OneOf(['ready', 'starting', 'idle', 'stopped', 'failed']),
@@ -111,6 +114,60 @@ export const DeploymentView = Type.Object({
   created_at: Type.String(),
 });
 
+const digits = '^[1-9]\\d{0,8}$';
+
+export const FitsQuery = Type.Object(
+  {
+    /** An id of the catalog, a repository of the hub, or the path of a GGUF file or a folder on the server. */
+    model: Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul }),
+    engine: Type.Optional(OneOf(engines)),
+    source: Type.Optional(Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul })),
+    target: Type.Optional(Type.String({ pattern: digits })),
+    /** Tokens of each request. */
+    context: Type.Optional(Type.String({ pattern: digits })),
+  },
+  closed,
+);
+
+export const FitsView = Type.Object({
+  model: Type.String(),
+  source: Nullable,
+  /** Null if the model is not in the list of known models. */
+  parameters_billions: Type.Union([Type.Number(), Type.Null()]),
+  licence: Nullable,
+  /** Null if it can't be computed: the model is neither here nor known. */
+  need: Type.Union([
+    Type.Object({
+      total_gib: Type.Number(),
+      weights_gib: Type.Number(),
+      cache_gib: Type.Number(),
+      overhead_gib: Type.Number(),
+      /** The cache is for this many requests with as many tokens each. */
+      requests: Type.Integer(),
+      tokens: Type.Integer(),
+    }),
+    Type.Null(),
+  ]),
+  places: Type.Array(
+    Type.Object({
+      /** `host` or the name of an instance type. */
+      name: Type.String(),
+      usable_gib: Type.Number(),
+      fits: Type.Boolean(),
+      summary: Type.String(),
+    }),
+  ),
+});
+
+export const KnownModelView = Type.Object({
+  source: Type.String(),
+  parameters_billions: Type.Number(),
+  context_window: Type.Integer(),
+  licence: Type.String(),
+});
+
+export type FitsView = Static<typeof FitsView>;
+export type KnownModelView = Static<typeof KnownModelView>;
 export type NewDeployment = Static<typeof NewDeployment>;
 export type DeploymentChange = Static<typeof DeploymentChange>;
 export type ReplicaView = Static<typeof ReplicaView>;

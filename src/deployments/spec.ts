@@ -28,6 +28,7 @@ const defaults = {
   hold_requests: 100,
   hold_seconds: 600,
   weight: 1,
+  check_memory: true,
 } satisfies Partial<DeploymentSpec>;
 
 /** Throws a Refusal if the settings contradict each other. */

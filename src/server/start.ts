@@ -116,7 +116,7 @@ export async function startServer(
 }
 
 function createServerApp(
-  { core, accounts, usage, models, serving, batches, deployments, cloud, dashboard }: Parts,
+  { core, accounts, usage, models, serving, batches, deployments, fits, cloud, dashboard }: Parts,
   state: Readonly<ServerState>,
 ): Promise<FastifyInstance> {
   const { config, clock, log, metrics, shared } = core;
@@ -169,7 +169,7 @@ function createServerApp(
       queuedFor: (model) => serving.router.queued(model),
     },
     usage: { authenticator, clock, ...usage },
-    deployments: { authenticator, deployments },
+    deployments: { authenticator, deployments, fits },
     dashboard,
   });
 }

@@ -68,6 +68,14 @@ describe('millrace deploy', () => {
     assert.match((await run(['deployments', 'list'])).stdout, /There are no deployments/);
   });
 
+  test('says whether a model fits', async () => {
+    const { stdout } = await run(['deployments', 'fits', 'llama3.1-8b-instruct', '--target', '4']);
+    assert.match(stdout, /^8\.03 billion parameters, Llama 3\.1 Community License$/m);
+    assert.match(stdout, /^host +\d+(\.\d)? GiB +(yes|no)$/m);
+    assert.match((await run(['deployments', 'fits'])).stdout, /Qwen\/Qwen3-8B +8\.19 billion/);
+    assert.match((await run(['deployments', 'fits', 'unheard-of'])).stdout, /is not known/);
+  });
+
   test('says why an engine did not start', async () => {
     const file = join(home, 'broken.env');
     writeFileSync(file, 'FAIL=No such model\n');

@@ -41,6 +41,9 @@ describe('deployments', { skip: noBrowser }, () => {
     await dialog().getByRole('textbox', { name: 'Name' }).fill(name);
     await dialog().getByRole('combobox', { name: 'Model' }).click();
     await page.getByRole('option', { name: model, exact: true }).click();
+    await dialog()
+      .getByText(/^This server: (fits|too small)$/)
+      .waitFor();
     await dialog().getByRole('combobox', { name: 'Engine' }).click();
     await page.getByRole('option', { name: 'Other program' }).click();
     await dialog().getByLabel('Program').fill(process.execPath);

@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { actionCommands, removeCommand, scaleCommand, updateCommand } from './change.ts';
+import { fitsCommand } from './fits.ts';
 import { listCommand, logsCommand, showCommand } from './show.ts';
 
 export function deploymentsCommand(): Command {
@@ -10,6 +11,7 @@ export function deploymentsCommand(): Command {
     .addCommand(listCommand())
     .addCommand(showCommand())
     .addCommand(logsCommand())
+    .addCommand(fitsCommand())
     .addCommand(updateCommand())
     .addCommand(scaleCommand());
   for (const action of actionCommands()) command.addCommand(action);

@@ -26,6 +26,7 @@ export interface DeploymentOptions {
   holdRequests?: number;
   holdSeconds?: number;
   weight?: number;
+  checkMemory?: boolean;
 }
 
 export function withDeploymentOptions(command: Command): Command {
@@ -62,7 +63,9 @@ export function withDeploymentOptions(command: Command): Command {
       toNumber,
     )
     .option('--hold-seconds <seconds>', 'How long each may wait (default: 600)', toNumber)
-    .option('--weight <number>', 'Share of the load beside other backends (default: 1)', toNumber);
+    .option('--weight <number>', 'Share of the load beside other backends (default: 1)', toNumber)
+    .option('--check-memory', 'Refuse a model that needs more memory than there is (default)')
+    .option('--no-check-memory', 'Start it even if it seems not to fit');
 }
 
 /** Options that are not given are not sent. */
@@ -85,6 +88,7 @@ export function toChange(options: DeploymentOptions): DeploymentChange {
     hold_requests: options.holdRequests,
     hold_seconds: options.holdSeconds,
     weight: options.weight,
+    check_memory: options.checkMemory,
   };
   return Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== undefined),

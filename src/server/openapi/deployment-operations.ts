@@ -11,6 +11,13 @@ export const deployments: Record<string, OperationText> = {
     description:
       'Returns the last 50 lines of the newest replica, or of the last one that failed. For owners.',
   },
+  computeWhetherAModelFits: {
+    description:
+      'Computes the memory that a model needs: its weights, the KV cache of `target` requests with `context` tokens each, and the engine itself; and whether the server’s computer and each instance type have it. `need` is null if the model is neither on the server nor in the list of known models. Paths are for owners.',
+  },
+  listKnownModels: {
+    description: 'Lists well-known open models, with their size and licence.',
+  },
   deployAModel: {
     description:
       'Runs a model beside the server, or with `runs_on` on machines of an instance type. A replica starts with the first request unless `min` is set. For owners who are signed in, because engines may be processes of the server.',

@@ -7,6 +7,8 @@ import { readHostId } from '#cloud/hosts/own-host.ts';
 import { toCloudOptions } from '#server/options/cloud.ts';
 import type { Core } from './core.ts';
 
+export type OpenedCloud = Awaited<ReturnType<typeof openCloud>>;
+
 export async function openCloud(core: Core) {
   const { config, clock, log, db, audit, seal } = core;
   const own = await openOwnHost(core);

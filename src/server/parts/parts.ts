@@ -7,7 +7,7 @@ import { openAccounts, openUsage } from './accounts.ts';
 import { openBatches } from './batches.ts';
 import { openCloud } from './cloud.ts';
 import { openCore } from './core.ts';
-import { openDeployments } from './deployments.ts';
+import { openDeployments, openFits } from './deployments.ts';
 import { openModels, openServing } from './inference.ts';
 
 export type Parts = Awaited<ReturnType<typeof openParts>>;
@@ -19,6 +19,7 @@ export async function openParts(config: Config, clock: Clock) {
   const cloud = await openCloud(core);
   const models = await openModels(core, cloud.modelGpus);
   const serving = await openServing(core, accounts, usage, models);
+  const fits = openFits(models, cloud);
   return {
     core,
     accounts,
@@ -26,7 +27,8 @@ export async function openParts(config: Config, clock: Clock) {
     models,
     serving,
     batches: openBatches(core, models, serving),
-    deployments: openDeployments(core, models, serving, cloud.engineMachines),
+    deployments: openDeployments(core, models, serving, { machines: cloud.engineMachines, fits }),
+    fits,
     cloud,
     dashboard: createDashboardBuild(core.log),
   };

@@ -20,6 +20,7 @@ import {
   toApiPath,
   toDeploymentKey,
 } from './deployments.ts';
+import { MemoryFits } from './memory-fits.tsx';
 import { EngineFields, EnvironmentFields, ScalingFields } from './settings-fields.tsx';
 
 interface DeployDialogProps {
@@ -36,6 +37,7 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
   const models = useModels();
   const [model, setModel] = useState(deployment?.model ?? null);
   const [engine, setEngine] = useState<Engine>(deployment?.engine ?? 'vllm');
+  const [source, setSource] = useState(deployment?.source ?? '');
   async function save(form: FormData) {
     const name = deployment?.name ?? toFieldText(form, 'name');
     const settings = { engine, ...parseSettings(form) };
@@ -79,7 +81,8 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
           onChange={(value) => setEngine((value ?? engine) as Engine)}
         />
       </SimpleGrid>
-      <EngineFields engine={engine} deployment={deployment} />
+      <EngineFields engine={engine} deployment={deployment} onSource={setSource} />
+      {model !== null && <MemoryFits model={model} engine={engine} source={source} />}
       <EnvironmentFields deployment={deployment} />
       <ScalingFields deployment={deployment} />
     </FormDialog>

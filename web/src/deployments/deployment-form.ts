@@ -75,7 +75,7 @@ export const numberFields: readonly NumberField[] = [
 ];
 
 type Settings = Required<
-  Pick<DeploymentChange, NumberField['name'] | 'args' | 'source' | 'program'>
+  Pick<DeploymentChange, NumberField['name'] | 'args' | 'source' | 'program' | 'check_memory'>
 > &
   Pick<DeploymentChange, 'env'>;
 
@@ -91,6 +91,7 @@ export function parseSettings(form: FormData): Settings {
   return {
     ...numbers,
     args: toLines(toFieldText(form, 'args')),
+    check_memory: form.get('check_memory') !== null,
     source: toFieldText(form, 'source') || null,
     program: toFieldText(form, 'program') || null,
     ...(env === null && form.get('clear_env') === null ? {} : { env: env ?? {} }),

@@ -24,7 +24,13 @@ const texts = [
   },
 ] as const;
 
-export function EngineFields({ engine, deployment }: FieldsProps & { engine: Engine }) {
+interface EngineFieldsProps extends FieldsProps {
+  engine: Engine;
+  /** Called with the source once it is entered. */
+  onSource: (source: string) => void;
+}
+
+export function EngineFields({ engine, deployment, onSource }: EngineFieldsProps) {
   const shown = texts.flatMap((text) => {
     const field = engineFields[engine][text.name];
     return field === undefined ? [] : [{ ...text, ...field }];
@@ -38,6 +44,9 @@ export function EngineFields({ engine, deployment }: FieldsProps & { engine: Eng
             name={name}
             {...text}
             defaultValue={deployment?.[name] ?? ''}
+            onBlur={({ currentTarget }) =>
+              name === 'source' && onSource(currentTarget.value.trim())
+            }
             required={required}
             maxLength={1000}
           />
@@ -92,5 +101,11 @@ export const ScalingFields = ({ deployment }: FieldsProps) => (
         required
       />
     ))}
+    <Checkbox
+      name="check_memory"
+      label="Check memory"
+      description="Refuse the model if it needs more than there is."
+      defaultChecked={deployment?.check_memory ?? true}
+    />
   </SimpleGrid>
 );

@@ -1,0 +1,75 @@
+// millrace deployments fits: whether a model fits the memory of the server and of each instance type.
+
+import { Command } from 'commander';
+import { createClient } from '#cli/client.ts';
+import { toTable } from '#cli/output.ts';
+import { addView } from '#cli/view.ts';
+import type { FitsView, KnownModelView } from '#deployments/schema.ts';
+import { deploymentsPath } from './find.ts';
+
+interface FitsOptions {
+  engine?: string;
+  source?: string;
+  target?: string;
+  context?: string;
+}
+
+export function fitsCommand(): Command {
+  const command = new Command('fits')
+    .description('Compute whether a model fits; without a model, list known ones')
+    .argument(
+      '[model]',
+      'Model id, repository of the hub, or path of a GGUF file or a folder on the server',
+    )
+    .option('--engine <kind>', 'builtin, llama-server, vllm or sglang (default: vllm)')
+    .option('--source <weights>', 'The weights, if they are not those of the model')
+    .option('--target <number>', 'Requests that run at the same time (default: 8)')
+    .option(
+      '--context <tokens>',
+      'Tokens of each request (default: 8192, or what the model takes)',
+    );
+  return addView(command, async (model: string | undefined) => {
+    const client = createClient('any');
+    if (model === undefined) {
+      const { data } = await client.get<{ data: KnownModelView[] }>(`${deploymentsPath}/-/models`);
+      return { data, text: renderKnown(data) };
+    }
+    const { engine, source, target, context } = command.opts<FitsOptions>();
+    const given = Object.entries({ model, engine, source, target, context });
+    const query = new URLSearchParams(
+      given.filter((entry): entry is [string, string] => entry[1] !== undefined),
+    );
+    const path = `${deploymentsPath}/-/fits?${query}`;
+    const { data } = await client.get<{ data: FitsView }>(path);
+    return { data, text: render(data) };
+  });
+}
+
+const renderKnown = (models: readonly KnownModelView[]) =>
+  toTable(
+    ['MODEL', 'PARAMETERS', 'CONTEXT', 'LICENCE'],
+    models.map(({ source, parameters_billions, context_window, licence }) => [
+      source,
+      `${parameters_billions} billion`,
+      String(context_window),
+      licence,
+    ]),
+  );
+
+function render({ model, source, parameters_billions, licence, need, places }: FitsView): string {
+  if (need === null)
+    return `What ${source ?? model} needs is not known: it is neither on the server nor a known model.`;
+  const known =
+    parameters_billions === null ? [] : [`${parameters_billions} billion parameters, ${licence}`];
+  const { total_gib, weights_gib, cache_gib, overhead_gib, requests, tokens } = need;
+  const cache = `${requests} × ${tokens.toLocaleString('en-US')} tokens`;
+  return [
+    ...known,
+    `Needs ${total_gib} GiB: weights ${weights_gib}, KV cache ${cache_gib} (${cache}), overhead ${overhead_gib}`,
+    '',
+    toTable(
+      ['PLACE', 'MEMORY', 'FITS'],
+      places.map(({ name, usable_gib, fits }) => [name, `${usable_gib} GiB`, fits ? 'yes' : 'no']),
+    ),
+  ].join('\n');
+}
