@@ -6,8 +6,10 @@ import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as cloud from '#cloud/errors.ts';
+import { endpoints } from '#inference/apis/apis.ts';
 import * as inference from '#inference/errors.ts';
 import { Refusal, type RefusalCode } from '#lib/errors.ts';
+import { createValidator } from '#lib/schema/validator.ts';
 import {
   cloudErrors,
   type DescribedError,
@@ -60,7 +62,10 @@ describe('API description', () => {
     assert.equal(document.servers[0]?.url, server.url);
     for (const { path, method, operation } of operations) {
       const name = `${method} ${path}`;
-      assert(operation.description, `${name}: ${operation.operationId} is in operations.ts`);
+      assert(
+        operation.description,
+        `${name}: ${operation.operationId} is in operations.ts, or its endpoint has a text`,
+      );
       const samples = operation['x-codeSamples'];
       assert.deepEqual(
         samples.map(({ lang }) => lang),
@@ -103,6 +108,15 @@ describe('API description', () => {
       const response = await server.fetch(url, { method: method.toUpperCase(), json: example });
       const text = await response.text();
       assert(!text.includes('Error in request'), `${method} ${path}: ${text}`);
+    }
+  });
+
+  test('every inference endpoint describes itself, with an example that its schema accepts', () => {
+    assert(endpoints.length > 10);
+    for (const { url, text, body } of endpoints) {
+      assert(text.description.endsWith('.'), url);
+      const validate = createValidator(body);
+      assert(validate(text.body), `${url}: ${JSON.stringify(validate.errors)}`);
     }
   });
 

@@ -2,10 +2,13 @@
 
 import type { Engine, PoolingCall, Usage } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
+import type { ModelKind } from '#inference/pooling.ts';
 
 export interface Computation {
   /** What a model that serves the request can do, as it follows "can't". */
   readonly ability: string;
+  /** The kind of model that is made for it; null if every model is able. */
+  readonly modelKind: ModelKind | null;
   /** Bytes that backends read more often than they are in the body. */
   readonly repeatedBytes: number;
   /** Undefined if the engine lacks the ability. Throws like the engine's method. */

@@ -5,10 +5,10 @@ import type { ErrorFormat } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
 import type { Computation } from './computation.ts';
-import type { Operation, ResponseFormat } from './response-format.ts';
+import type { ResponseFormat } from './response-format.ts';
 
 export const toComputedFormat = (
-  operation: Operation,
+  operation: string,
   computation: Computation,
   errors: ErrorFormat = inferenceErrorFormat,
 ): ResponseFormat => ({

@@ -8,7 +8,7 @@ import type { Catalog } from '#inference/models/catalog.ts';
 import type { Caller } from '#inference/request.ts';
 import type { Static, TSchema } from '#lib/schema/schema-builder.ts';
 import type { FindNames } from './own-names.ts';
-import type { Operation, ResponseFormat } from './response-format.ts';
+import type { ResponseFormat } from './response-format.ts';
 
 /** The endpoints below one prefix of the URL. `Parts` are what their translations need of the server. */
 export interface Api<Parts = object> {
@@ -16,16 +16,28 @@ export interface Api<Parts = object> {
   /** Heading in the API reference; absent if the API is described elsewhere. */
   readonly tag?: string;
   readonly errors: ErrorFormat;
+  /** Describes errors that don't look like OpenAI's, in the API reference. */
+  readonly errorSchema?: { readonly name: string; readonly schema: object };
   readonly anyContentType?: boolean;
   /** Header that has the request's id besides `x-request-id`. */
   readonly idHeader?: string;
   readonly endpoints: readonly Endpoint<Parts>[];
 }
 
+/** What the API reference says about an endpoint besides its schemas. */
+export interface EndpointText {
+  readonly description: string;
+  /** A valid request, which tests with hostile requests change. */
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly response?: object;
+}
+
 export interface Endpoint<Parts = object, Body = unknown> {
   readonly url: string;
-  readonly operation: Operation;
+  /** Its name in usage rows, metrics and traces. */
+  readonly operation: string;
   readonly summary: string;
+  readonly text: EndpointText;
   /** Schema of the request's body. */
   readonly body: TSchema;
   /** Responses in /openapi.json. */

@@ -16,7 +16,7 @@ import type { FindNames } from './own-names.ts';
 /** Created for each request, since what is written may depend on it. */
 export interface ResponseFormat {
   /** The endpoint's name in usage rows, metrics and traces. */
-  readonly operation: Operation;
+  readonly operation: string;
   readonly errors: ErrorFormat;
   /** For errors that speak of the task. Absent if the request names its members as the task does. */
   readonly names?: FindNames;
@@ -66,15 +66,3 @@ export interface StreamFormat {
   /** Takes members of the engine's events besides their choices, e.g. `timings`. Absent if they are not sent. */
   takeRest?(members: Record<string, unknown>): void;
 }
-
-export type Operation =
-  | 'chat'
-  | 'text_completion'
-  | 'responses'
-  | 'messages'
-  | 'embeddings'
-  | 'rerank'
-  | 'ollama_chat'
-  | 'ollama_generate'
-  | 'ollama_embed'
-  | 'tokenize';

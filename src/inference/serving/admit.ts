@@ -31,12 +31,12 @@ export async function admit(
   { catalog, limits }: AdmitParts,
   { caller, bodyBytes, background, reservation }: AdmittedPart,
   task: Task,
-  { operation, computation }: Pick<ResponseFormat, 'operation' | 'computation'>,
+  { computation }: Pick<ResponseFormat, 'computation'>,
 ): Promise<Admission> {
   const { model } = task.body;
   const asked = catalog.find(model);
   if (asked === undefined) throw modelNotFound(model);
-  checkKind(asked, operation);
+  checkKind(asked, computation);
   if (reservation !== undefined) return { asked, reservation };
   const bytes = bodyBytes + (computation?.repeatedBytes ?? 0);
   const amount = estimateReservation(task, bytes, candidatesOf(catalog, asked));

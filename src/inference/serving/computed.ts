@@ -2,28 +2,18 @@
 // other.
 
 import type { Computation, Computed } from '#inference/apis/computation.ts';
-import type { Operation } from '#inference/apis/response-format.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import { type Call, countPrompts, type Task, type Usage } from '#inference/engine.ts';
 import { modelNotSupported, notAble } from '#inference/errors.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
-import type { ModelKind } from '#inference/pooling.ts';
 import { type AttemptLog, type AttemptParts, conclude, tryBackends } from './attempts.ts';
 import type { Plan } from './plan.ts';
 
-const kindsByOperation: Partial<Record<Operation, ModelKind>> = {
-  embeddings: 'embedding',
-  ollama_embed: 'embedding',
-  rerank: 'rerank',
-};
-
 /** Throws InferenceError if the operator has declared the model to be of another kind. */
-export function checkKind({ id, kind }: CatalogEntry, operation: Operation): void {
-  const needed = kindsByOperation[operation] ?? 'chat';
-  // Every model has a tokenizer.
-  if (kind !== null && kind !== needed && operation !== 'tokenize')
-    throw modelNotSupported(id, kind);
+export function checkKind({ id, kind }: CatalogEntry, computation: Computation | undefined): void {
+  const needed = computation === undefined ? 'chat' : computation.modelKind;
+  if (kind !== null && needed !== null && kind !== needed) throw modelNotSupported(id, kind);
 }
 
 /** Throws InferenceError if no backend of the model has the ability. */

@@ -1,13 +1,12 @@
 // Metrics of served requests. Names follow OpenTelemetry's conventions for generative AI.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Operation } from '#inference/apis/response-format.ts';
 import type { EngineError, Usage } from '#inference/engine.ts';
 import { memoize } from '#lib/memory/memoize.ts';
 import { counter, histogram } from '#lib/telemetry/series.ts';
 
 export interface ServedRequest {
-  operation: Operation;
+  operation: string;
   asked: string;
   served: string;
   backend: string;

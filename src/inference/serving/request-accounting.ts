@@ -3,7 +3,6 @@
 
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { UsageEntry, UsageFacts, UsageRows } from '#accounts/usage/entry.ts';
-import type { Operation } from '#inference/apis/response-format.ts';
 import { noUsage, type Task, type Usage } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import {
@@ -25,7 +24,7 @@ export interface RequestAccounting {
   /** Opens the account of an admitted request. */
   open(request: InferenceRequest, accounted: AccountedRequest): RequestAccount;
   /** Records a request that was refused: it is invalid, over a limit, or names an unknown model. */
-  refused(request: RequestIdentity, operation: Operation, model: string, code: string): void;
+  refused(request: RequestIdentity, operation: string, model: string, code: string): void;
 }
 
 /** Where each request is reported. */
@@ -61,13 +60,13 @@ const maxNameLength = 256;
 const toStorableName = (name: string) =>
   name.replaceAll('\0', '').slice(0, maxNameLength).toWellFormed();
 
-function toFacts({ id, caller }: RequestIdentity, operation: Operation, model: string): UsageFacts {
+function toFacts({ id, caller }: RequestIdentity, operation: string, model: string): UsageFacts {
   const { accountId, keyId, userId } = caller;
   return { id, accountId, keyId, userId, operation, model };
 }
 
 export interface AccountedRequest {
-  readonly operation: Operation;
+  readonly operation: string;
   readonly task: Task;
   readonly asked: CatalogEntry;
   readonly reservation: Reservation;
@@ -84,7 +83,7 @@ export class RequestAccount {
   readonly #asked: CatalogEntry;
   readonly #reservation: Reservation;
   readonly #attempts: AttemptLog;
-  readonly #operation: Operation;
+  readonly #operation: string;
   readonly #row: UsageEntry;
   readonly #trace: Trace | undefined;
   #served: CatalogEntry;

@@ -15,7 +15,7 @@ export interface TraceOptions {
 
 export interface Traces {
   /** Joins the caller's trace if the request carries one. */
-  start(headers: IncomingHttpHeaders, operation: ServedRequest['operation'], model: string): Trace;
+  start(headers: IncomingHttpHeaders, operation: string, model: string): Trace;
   /** Exports the remaining spans. */
   close(): Promise<void>;
 }

@@ -4,8 +4,8 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import { cloudErrorFormat } from '#cloud/errors.ts';
 import type { ErrorFormat } from '#http/error-format.ts';
-import { messagesErrorFormat, toMessagesError } from '#inference/apis/messages/errors.ts';
-import { inferenceErrorFormat } from '#inference/errors.ts';
+import { apis, findEndpoint } from '#inference/apis/apis.ts';
+import { InferenceError } from '#inference/errors.ts';
 import { errorFormatOf } from '#server/bad-http.ts';
 import { toCodeSamples } from './code-samples.ts';
 import { cloudErrors, type DescribedError, inferenceErrors } from './error-catalog.ts';
@@ -15,20 +15,17 @@ import { operationTexts, tags } from './operations.ts';
 const text = { type: 'string' };
 const textOrNull = { type: ['string', 'null'] };
 
-const toError = (
-  description: string,
-  properties: object,
-  required: string[],
-  /** Members beside `error`. */
-  others: object = {},
-) => ({
+const toError = (description: string, properties: object, required: string[]) => ({
   type: 'object',
   description,
   required: ['error'],
-  properties: { ...others, error: { type: 'object', required, properties } },
+  properties: { error: { type: 'object', required, properties } },
 });
 
-const schemas = {
+const schemas: Readonly<Record<string, object>> = {
+  ...Object.fromEntries(
+    apis.flatMap(({ errorSchema: own }) => (own === undefined ? [] : [[own.name, own.schema]])),
+  ),
   InferenceError: toError(
     'An error of the inference API, in OpenAI’s format.',
     {
@@ -38,16 +35,6 @@ const schemas = {
       code: { ...textOrNull, description: 'What programs compare.' },
     },
     ['message', 'type', 'param', 'code'],
-  ),
-  MessagesError: toError(
-    'An error of the Messages API, in Anthropic’s format.',
-    {
-      type: { ...text, description: 'The kind of error, which Anthropic’s SDKs know.' },
-      message: { ...text, description: 'What is wrong, what is allowed, and what to do.' },
-      details: { type: 'object', properties: { error_code: text } },
-    },
-    ['type', 'message'],
-    { type: { ...text, const: 'error' }, request_id: text },
   ),
   CloudError: toError(
     'An error of the cloud API, in Lambda’s format.',
@@ -133,7 +120,8 @@ function complete(path: string, item: PathItem): object {
   return Object.fromEntries(
     Object.entries(item).map(([method, operation]) => {
       const operationId = toName(operation.summary ?? `${method} ${path}`);
-      const { description, body, response } = operationTexts[operationId] ?? {};
+      const endpoint = method === 'post' ? findEndpoint(path) : undefined;
+      const { description, body, response } = endpoint?.text ?? operationTexts[operationId] ?? {};
       return [
         method,
         {
@@ -206,32 +194,21 @@ const toType = (status: number, code: string | null) =>
 
 /** How the errors of one format are described. */
 interface DescribedFormat {
-  readonly schema: keyof typeof schemas;
+  readonly schema: string;
   readonly errors: readonly DescribedError[];
   toExample(error: DescribedError): object;
 }
 
 const describedFormats: ReadonlyMap<ErrorFormat, DescribedFormat> = new Map([
-  [
-    inferenceErrorFormat,
+  ...apis.map(({ errors, errorSchema }): [ErrorFormat, DescribedFormat] => [
+    errors,
     {
-      schema: 'InferenceError',
-      errors: inferenceErrors,
-      toExample: ({ status, code, means }) => ({
-        error: { message: means, type: toType(status, code), param: null, code },
-      }),
-    },
-  ],
-  [
-    messagesErrorFormat,
-    {
-      schema: 'MessagesError',
+      schema: errorSchema?.name ?? 'InferenceError',
       // Anthropic's status for an overloaded server is 529. It is listed as the 503 of the other endpoints.
       errors: inferenceErrors,
-      toExample: ({ status, code, means }) =>
-        toMessagesError({ status, body: { error: { message: means, code } } }).body as object,
+      toExample: ({ status, code, means }) => renderExample(errors, status, code, means),
     },
-  ],
+  ]),
   [
     cloudErrorFormat,
     {
@@ -240,7 +217,19 @@ const describedFormats: ReadonlyMap<ErrorFormat, DescribedFormat> = new Map([
       toExample: ({ code, means, fix }) => ({ error: { code, message: means, suggestion: fix } }),
     },
   ],
-] satisfies [ErrorFormat, DescribedFormat][]);
+]);
+
+/** What the API itself would send. */
+function renderExample(
+  format: ErrorFormat,
+  status: number,
+  code: string | null,
+  message: string,
+): object {
+  const type = toType(status, code);
+  const error = new InferenceError(status, message, { type, ...(code !== null && { code }) });
+  return format.renderOwn(error)?.body as object;
+}
 
 function findErrors(path: string): DescribedFormat {
   const format = describedFormats.get(errorFormatOf(path));

@@ -2,6 +2,7 @@
 // noise alone never gets past a closed schema.
 
 import assert from 'node:assert';
+import { endpoints } from '#inference/apis/apis.ts';
 import { password, type SessionFetch, type TestServer } from '#test/support/server.ts';
 
 export const owner = 'owner@example.com';
@@ -38,6 +39,11 @@ const sampling = {
   logit_bias: { 5: -1 },
   presence_penalty: 0,
 };
+
+/** The example of each inference endpoint, for a model that exists. */
+const exampleBodies = Object.fromEntries(
+  endpoints.map(({ url, text }) => [`POST ${url}`, { ...text.body, model: sampling.model }]),
+);
 
 const anthropic = {
   model: 'hermes3-8b',
@@ -186,6 +192,7 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
     inferenceIds: [newBatch.input_file_id, batch.id],
     requestId,
     examples: {
+      ...exampleBodies,
       'POST /v1/files': { purpose: 'batch' },
       'POST /v1/batches': newBatch,
       'POST /v1/chat/completions': {
@@ -203,7 +210,6 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       },
       'POST /v1/responses': { model, input: 'Hello', max_output_tokens: 4, store: false },
       'POST /v1/responses/input_tokens': { model, input: [{ role: 'user', content: 'Hello' }] },
-      'POST /v1/responses/compact': { model, input: 'Hello' },
       'POST /v1/responses/:response_id/cancel': {},
       'POST /v1/batches/:id/cancel': {},
       'POST /v1/completions': { ...sampling, prompt: 'Hello', echo: false, logprobs: 1 },
@@ -212,23 +218,10 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'POST /rerank': { model, query: 'Hello', documents: ['Hi'], return_documents: true },
       'POST /tokenize': { model, prompt: 'Hello', return_token_strs: true },
       'POST /detokenize': { model, tokens: [1, 2] },
-      'POST /v1/tokenize': { model, prompt: 'Hello', return_token_strs: true },
       'POST /v1/detokenize': { model, tokens: [1, 2] },
+      'POST /v1/tokenize': { model, prompt: 'Hello', return_token_strs: true },
       'POST /v1/messages': { ...anthropic, max_tokens: 4, stop_sequences: ['END'] },
       'POST /v1/messages/count_tokens': anthropic,
-      'POST /api/chat': {
-        model: sampling.model,
-        messages: [{ role: 'user', content: 'Hello' }],
-        options: { num_predict: 1 },
-        stream: false,
-      },
-      'POST /api/generate': {
-        model: sampling.model,
-        prompt: 'Hello',
-        options: { num_predict: 1 },
-        stream: false,
-      },
-      'POST /api/embed': { model: sampling.model, input: ['Hello'] },
       'POST /api/show': { model: sampling.model },
       'POST /api/v1/ssh-keys': { name: 'second', public_key: null },
       'POST /api/v1/instances/:id': { name: 'other', tags: [{ key: 'team', value: 'red' }] },

@@ -148,21 +148,9 @@ function toStory(request: UsageRequest): [string, ReactNode][] {
   ];
 }
 
+/** `ollama_chat` becomes "Ollama chat". */
 function toOperationName(operation: string): string {
   const [, base = operation] = /^batch_(.*)$/.exec(operation) ?? [];
-  const name = operationNames[base] ?? base;
+  const name = `${base.charAt(0).toUpperCase()}${base.slice(1).replaceAll('_', ' ')}`;
   return base === operation ? name : `${name}, in a batch`;
 }
-
-const operationNames: Record<string, string> = {
-  chat: 'Chat completion',
-  text_completion: 'Text completion',
-  responses: 'Response (OpenAI’s Responses API)',
-  messages: 'Message (Anthropic’s Messages API)',
-  embeddings: 'Embedding',
-  rerank: 'Reranking',
-  tokenize: 'Tokens of a text',
-  ollama_chat: 'Chat (Ollama’s API)',
-  ollama_generate: 'Generation (Ollama’s API)',
-  ollama_embed: 'Embedding (Ollama’s API)',
-};

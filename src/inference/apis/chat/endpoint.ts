@@ -7,11 +7,13 @@ import { ChatRequest } from '#inference/schema.ts';
 import { checkChat } from './check.ts';
 import { toFunctionsFormat } from './functions-format.ts';
 import { toToolRequest, usesFunctions } from './legacy-functions.ts';
+import { chatText } from './reference.ts';
 
 export const chatEndpoint = defineEndpoint({
   url: '/v1/chat/completions',
   operation: 'chat',
   summary: 'Answer a conversation',
+  text: chatText,
   body: ChatRequest,
   responses: chatResponses,
   translate(body) {

@@ -18,6 +18,7 @@ export const toEmbedding = (
   toBody: (embedded: EmbeddedTexts) => unknown,
 ): Computation => ({
   ability: 'embed texts',
+  modelKind: 'embedding',
   repeatedBytes: 0,
   start: ({ embed }) =>
     embed &&

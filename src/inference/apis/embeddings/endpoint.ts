@@ -4,6 +4,7 @@ import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { invalidRequest } from '#inference/errors.ts';
 import { toEmbedding } from './computation.ts';
+import { embeddingsText } from './reference.ts';
 import { EmbeddingsRequest, embeddingsResponses } from './schema.ts';
 import { writeEmbeddings } from './vectors.ts';
 
@@ -11,6 +12,7 @@ export const embeddingsEndpoint = defineEndpoint({
   url: '/v1/embeddings',
   operation: 'embeddings',
   summary: 'Embed texts',
+  text: embeddingsText,
   body: EmbeddingsRequest,
   responses: embeddingsResponses,
   translate({ model, input, dimensions, encoding_format, priority }) {

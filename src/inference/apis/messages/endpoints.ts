@@ -5,7 +5,12 @@ import { type Api, defineEndpoint } from '#inference/apis/endpoint.ts';
 import { checkAs } from '#inference/apis/own-names.ts';
 import { messagesErrorFormat } from './errors.ts';
 import { createMessagesFormat } from './format.ts';
-import { countTokensResponses, messagesResponses } from './response-schemas.ts';
+import { countText, messageText } from './reference.ts';
+import {
+  countTokensResponses,
+  messagesErrorSchema,
+  messagesResponses,
+} from './response-schemas.ts';
 import { CountTokensRequest, MessagesRequest } from './schema.ts';
 import { toNames, toPrompt, toTask } from './translate.ts';
 
@@ -13,6 +18,7 @@ const messagesEndpoint = defineEndpoint({
   url: '/v1/messages',
   operation: 'messages',
   summary: 'Create a message',
+  text: messageText,
   body: MessagesRequest,
   responses: messagesResponses,
   translate(body) {
@@ -27,6 +33,7 @@ const countTokensEndpoint = defineEndpoint({
   url: '/v1/messages/count_tokens',
   operation: 'messages',
   summary: 'Count the tokens of a message',
+  text: countText,
   body: CountTokensRequest,
   responses: countTokensResponses,
   translate(body) {
@@ -45,6 +52,7 @@ export const messagesApi: Api = {
   prefix: '/v1/messages',
   tag: 'Inference',
   errors: messagesErrorFormat,
+  errorSchema: messagesErrorSchema,
   idHeader: 'request-id',
   endpoints: [messagesEndpoint, countTokensEndpoint],
 };

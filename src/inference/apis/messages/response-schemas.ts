@@ -56,3 +56,28 @@ export const countTokensResponses = {
     },
   },
 };
+
+const text = { type: 'string' };
+
+/** Anthropic's error format. */
+export const messagesErrorSchema = {
+  name: 'MessagesError',
+  schema: {
+    type: 'object',
+    description: 'An error of the Messages API, in Anthropic’s format.',
+    required: ['error'],
+    properties: {
+      type: { ...text, const: 'error' },
+      request_id: text,
+      error: {
+        type: 'object',
+        required: ['type', 'message'],
+        properties: {
+          type: { ...text, description: 'The kind of error, which Anthropic’s SDKs know.' },
+          message: { ...text, description: 'What is wrong, what is allowed, and what to do.' },
+          details: { type: 'object', properties: { error_code: text } },
+        },
+      },
+    },
+  },
+};

@@ -22,6 +22,7 @@ import {
   type OllamaShape,
   toLoaded,
 } from './format.ts';
+import { chatText, embedText, generateText } from './reference.ts';
 import { OllamaChatRequest, OllamaEmbedRequest, OllamaGenerateRequest } from './schema.ts';
 import {
   toChatNames,
@@ -54,6 +55,7 @@ const ollamaChatEndpoint = defineEndpoint({
   url: '/api/chat',
   operation: 'ollama_chat',
   summary: 'Answer a conversation, as Ollama does',
+  text: chatText,
   body: OllamaChatRequest,
   responses: toResponses('The answer: one object, or one per line unless stream is false.'),
   translate: (body, origin) =>
@@ -66,6 +68,7 @@ const ollamaGenerateEndpoint = defineEndpoint({
   url: '/api/generate',
   operation: 'ollama_generate',
   summary: 'Answer a prompt, as Ollama does',
+  text: generateText,
   body: OllamaGenerateRequest,
   responses: toResponses('The answer: one object, or one per line unless stream is false.'),
   translate: (body, origin) =>
@@ -78,6 +81,7 @@ const ollamaEmbedEndpoint = defineEndpoint({
   url: '/api/embed',
   operation: 'ollama_embed',
   summary: 'Embed texts, as Ollama does',
+  text: embedText,
   body: OllamaEmbedRequest,
   responses: toResponses('The vectors, in the order of the texts.'),
   translate({ model, input, dimensions }) {

@@ -1,6 +1,6 @@
 // Ollama's form of a response: one JSON object per line. Tool calls are sent whole, with their arguments as an object.
 
-import type { Operation, ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import { toArguments } from '#inference/apis/tool-arguments.ts';
 import { readOutput } from '#inference/choice-output.ts';
 import type {
@@ -22,7 +22,7 @@ import { ollamaErrorFormat } from './errors.ts';
 
 /** What a chat and a generation call the pieces of their output. */
 export interface OllamaShape {
-  readonly operation: Operation;
+  readonly operation: string;
   toMembers(output: Output): object;
 }
 

@@ -3,12 +3,14 @@
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { invalidRequest } from '#inference/errors.ts';
+import { rerankText } from './reference.ts';
 import { RerankRequest, rerankResponses } from './schema.ts';
 
 export const rerankEndpoint = defineEndpoint({
   url: '/v1/rerank',
   operation: 'rerank',
   summary: 'Rank documents by their relevance to a query',
+  text: rerankText,
   body: RerankRequest,
   responses: rerankResponses,
   translate(body, { id }) {
@@ -16,6 +18,7 @@ export const rerankEndpoint = defineEndpoint({
     const documents = toTexts(body);
     const format = toComputedFormat('rerank', {
       ability: 'rank documents',
+      modelKind: 'rerank',
       // The query is read again with each document.
       repeatedBytes: Buffer.byteLength(query) * (documents.length - 1),
       start: ({ rerank }) =>

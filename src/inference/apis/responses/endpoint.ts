@@ -5,6 +5,7 @@ import { toCompaction } from './compact.ts';
 import { defer } from './defer.ts';
 import { createResponsesFormat } from './format.ts';
 import type { WithResponses } from './parts.ts';
+import { compactText, inputTokensText, responseText } from './reference.ts';
 import {
   compactionResponses,
   inputTokensResponses,
@@ -26,6 +27,7 @@ export const responsesEndpoint = defineEndpoint({
   url: '/v1/responses',
   operation: 'responses',
   summary: 'Create a response',
+  text: responseText,
   body: ResponseRequest,
   responses: responseResponses,
   async translate(body, from: ResponsesOrigin) {
@@ -39,6 +41,7 @@ export const compactEndpoint = defineEndpoint({
   url: '/v1/responses/compact',
   operation: 'responses',
   summary: 'Compact a conversation',
+  text: compactText,
   body: CompactRequest,
   responses: compactionResponses,
   async translate(body, from: ResponsesOrigin) {
@@ -55,6 +58,7 @@ export const inputTokensEndpoint = defineEndpoint({
   url: '/v1/responses/input_tokens',
   operation: 'responses',
   summary: 'Count the tokens of a response',
+  text: inputTokensText,
   body: InputTokensRequest,
   responses: inputTokensResponses,
   async translate(body, { accountId, responses }: ResponsesOrigin) {

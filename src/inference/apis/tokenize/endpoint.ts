@@ -6,6 +6,7 @@ import { defineEndpoint, type Endpoint } from '#inference/apis/endpoint.ts';
 import { invalidRequest, missingParameter } from '#inference/errors.ts';
 import { refuseMedia } from '#inference/images/remote-media.ts';
 import type { TokenizeTask } from '#inference/pooling.ts';
+import { detokenizeText, tokenizeText } from './reference.ts';
 import {
   DetokenizeRequest,
   detokenizeResponses,
@@ -17,12 +18,14 @@ const tokenizeEndpoint = defineEndpoint({
   url: '/tokenize',
   operation: 'tokenize',
   summary: 'Turn a text or a conversation into tokens',
+  text: tokenizeText,
   body: TokenizeRequest,
   responses: tokenizeResponses,
   translate(body) {
     const tokenized = toTokenizeTask(body);
     const format = toComputedFormat('tokenize', {
       ability: 'tokenize texts',
+      modelKind: null,
       repeatedBytes: 0,
       start: ({ tokenize }) =>
         tokenize &&
@@ -45,11 +48,13 @@ const detokenizeEndpoint = defineEndpoint({
   url: '/detokenize',
   operation: 'tokenize',
   summary: 'Turn tokens into text',
+  text: detokenizeText,
   body: DetokenizeRequest,
   responses: detokenizeResponses,
   translate({ model, tokens }) {
     const format = toComputedFormat('tokenize', {
       ability: 'detokenize tokens',
+      modelKind: null,
       repeatedBytes: 0,
       start: ({ detokenize }) =>
         detokenize &&
