@@ -53,10 +53,15 @@ export const scriptProgress: Recipe['progress'] = [
   [/^millrace: starting the engine$/, 'starting the engine'],
 ];
 
+/** As shells say it. */
+const notFound = 'the engine ended with exit code 127';
+
 /** How the engine ended, as a sentence; undefined if the boot log does not say so. */
 export function findEnding(bootLog: readonly string[]): string | undefined {
   for (const line of bootLog.toReversed()) {
     const ending = /^millrace: (the (?:engine|set-up script) ended with exit code \d+)$/.exec(line);
+    if (ending?.[1] === notFound)
+      return 'The machine has no such program. Install it by a set-up script.';
     if (ending?.[1] !== undefined) return `T${ending[1].slice(1)}.`;
     if (/^user data was not run/.test(line))
       return 'Machines without isolation run no engines. Deploy on the host instead.';

@@ -21,7 +21,7 @@ export const deploymentSettings = {
   /** `host`: processes beside the server. Otherwise an instance type: each replica is a machine of it. */
   runs_on: Maybe(Type.String({ minLength: 1, maxLength: 128, pattern: noNul })),
   /** Family of the image for the machines. Default: that of the host. */
-  image: Maybe(Type.String({ minLength: 1, maxLength: 128, pattern: noNul })),
+  image: Maybe(Type.String({ minLength: 1, maxLength: 64, pattern: noNul })),
   /** A shell script that prepares a machine before the engine starts, with the engine's environment. */
   setup: Maybe(Type.String({ minLength: 1, maxLength: 65_536, pattern: noNul })),
   /** Environment of the engine. Encrypted in the database and never shown again. */

@@ -84,6 +84,34 @@ describe('deployments', { skip: noBrowser }, () => {
     await page.context().request.delete(`${dashboard.url}/api/v1/deployments/default`);
   });
 
+  test('a deployment on machines is a choice in the form, and shown with its type', async () => {
+    await open('deployments/-/new');
+    await fillIn();
+    await dialog().getByRole('textbox', { name: 'Name' }).fill('elsewhere');
+    await dialog().getByRole('combobox', { name: 'Engine' }).click();
+    await page.getByRole('option', { name: 'Built-in engine' }).click();
+    await dialog().getByLabel('Arguments').fill('');
+    await dialog().getByRole('combobox', { name: 'Runs on' }).click();
+    await page.getByRole('option', { name: /^cpu_1x_general/ }).click();
+    await dialog().getByLabel('Set-up script').fill('echo ready');
+    await dialog().getByLabel('Minimum replicas').fill('1');
+    await checkAppearance(page, 'deployments-machines');
+    await button('Deploy').click();
+    await page.getByRole('heading', { name: 'elsewhere', level: 1 }).waitFor();
+    await main().getByText('cpu_1x_general').waitFor();
+    const { runs_on, setup, image } = await read('elsewhere');
+    assert.deepEqual([runs_on, setup, image], ['cpu_1x_general', 'echo ready', null]);
+    const replicas = page.getByRole('table', { name: 'Replicas' });
+    await replicas.getByText('ready', { exact: true }).waitFor();
+    await replicas.getByRole('link').click();
+    await main().getByText('Runs the engine of elsewhere').waitFor();
+    assert.equal(await page.getByRole('tab', { name: 'Terminal' }).count(), 0);
+    await checkAppearance(page, 'deployments-machine');
+    await main().getByRole('link', { name: 'elsewhere' }).click();
+    await page.getByRole('heading', { name: 'elsewhere', level: 1 }).waitFor();
+    await page.context().request.delete(`${dashboard.url}/api/v1/deployments/elsewhere`);
+  });
+
   test('a name that is taken is refused at its field', async () => {
     await open('deployments/-/new');
     await fillIn();

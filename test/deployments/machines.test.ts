@@ -152,7 +152,9 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
   test('a set-up script that fails is a reason, and so is a type without capacity', async () => {
     await create({ setup: 'echo missing; exit 7' });
     assert.match(await (await chat()).text(), /The set-up script ended with exit code 7/);
-    await call('POST', '/deployments/tested', { runs_on: 'gpu_8x_h100_sxm5', setup: null });
+    await call('POST', '/deployments/tested', { program: '/no/such/program', setup: null });
+    assert.match(await (await chat()).text(), /The machine has no such program/);
+    await call('POST', '/deployments/tested', { runs_on: 'gpu_8x_h100_sxm5' });
     assert.match(await (await chat()).text(), /Not enough capacity/);
     assert.deepEqual(await instances(), []);
   });

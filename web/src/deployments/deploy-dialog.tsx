@@ -21,7 +21,13 @@ import {
   toDeploymentKey,
 } from './deployments.ts';
 import { MemoryFits } from './memory-fits.tsx';
-import { EngineFields, EnvironmentFields, ScalingFields } from './settings-fields.tsx';
+import { PlaceSelect } from './place-select.tsx';
+import {
+  EngineFields,
+  EnvironmentFields,
+  MachineFields,
+  ScalingFields,
+} from './settings-fields.tsx';
 
 interface DeployDialogProps {
   /** The deployment to change; null to create one. */
@@ -38,9 +44,10 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
   const [model, setModel] = useState(deployment?.model ?? null);
   const [engine, setEngine] = useState<Engine>(deployment?.engine ?? 'vllm');
   const [source, setSource] = useState(deployment?.source ?? '');
+  const [place, setPlace] = useState(deployment?.runs_on ?? 'host');
   async function save(form: FormData) {
     const name = deployment?.name ?? toFieldText(form, 'name');
-    const settings = { engine, ...parseSettings(form) };
+    const settings = { engine, runs_on: place, ...parseSettings(form) };
     if (deployment === null) await post(deploymentsPath, { name, model, ...settings });
     else await post(toApiPath(name), settings);
     await Promise.all(
@@ -80,10 +87,12 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
           value={engine}
           onChange={(value) => setEngine((value ?? engine) as Engine)}
         />
+        <PlaceSelect value={place} onChange={setPlace} />
       </SimpleGrid>
       <EngineFields engine={engine} deployment={deployment} onSource={setSource} />
       {model !== null && <MemoryFits model={model} engine={engine} source={source} />}
       <EnvironmentFields deployment={deployment} />
+      {place !== 'host' && <MachineFields deployment={deployment} />}
       <ScalingFields deployment={deployment} />
     </FormDialog>
   );

@@ -19,6 +19,10 @@ export const DeploymentFacts = ({ deployment }: { deployment: DeploymentView }) 
       </Fact>
       {deployment.in_file && <Fact name="Settings">From the configuration file</Fact>}
       <Fact name="Engine">{engineNames[deployment.engine]}</Fact>
+      <Fact name="Runs on">
+        {deployment.runs_on === 'host' ? 'This server' : deployment.runs_on}{' '}
+        {deployment.image !== null && <span className="muted">image {deployment.image}</span>}
+      </Fact>
       <Fact name="Source">{deployment.source ?? 'Not set'}</Fact>
       <Fact name="Program">{deployment.program ?? 'Not set'}</Fact>
       <Fact name="Arguments">

@@ -75,7 +75,10 @@ export const numberFields: readonly NumberField[] = [
 ];
 
 type Settings = Required<
-  Pick<DeploymentChange, NumberField['name'] | 'args' | 'source' | 'program' | 'check_memory'>
+  Pick<
+    DeploymentChange,
+    NumberField['name'] | 'args' | 'source' | 'program' | 'image' | 'check_memory' | 'setup'
+  >
 > &
   Pick<DeploymentChange, 'env'>;
 
@@ -94,6 +97,8 @@ export function parseSettings(form: FormData): Settings {
     check_memory: form.get('check_memory') !== null,
     source: toFieldText(form, 'source') || null,
     program: toFieldText(form, 'program') || null,
+    image: toFieldText(form, 'image') || null,
+    setup: toFieldText(form, 'setup') || null,
     ...(env === null && form.get('clear_env') === null ? {} : { env: env ?? {} }),
   };
 }

@@ -1,4 +1,4 @@
-// The engine processes of a deployment.
+// The engines of a deployment: processes of the server, or machines.
 
 import { Text } from '@mantine/core';
 import type { DeploymentView, ReplicaView } from '#deployments/schema.ts';
@@ -7,6 +7,7 @@ import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { Section } from '../components/section.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
+import { toMachinePath } from '../machines/instances.ts';
 
 const tones: Record<ReplicaView['state'], Tone> = {
   starting: 'busy',
@@ -31,7 +32,15 @@ export const Replicas = ({ deployment: { replicas, status } }: { deployment: Dep
 );
 
 const columns: Column<ReplicaView>[] = [
-  { name: 'Replica', cell: ({ id }) => <NameCell name={id.slice(0, 8)} /> },
+  {
+    name: 'Replica',
+    cell: ({ id, instance_id }) => (
+      <NameCell
+        name={id.slice(0, 8)}
+        href={instance_id === null ? undefined : toMachinePath({ id: instance_id })}
+      />
+    ),
+  },
   { name: 'State', cell: ({ state }) => <StatusBadge tone={tones[state]}>{state}</StatusBadge> },
   { name: 'Progress', cell: ({ progress }) => progress ?? '–' },
   { name: 'Started', cell: ({ started_at }) => <RelativeTime at={started_at} /> },

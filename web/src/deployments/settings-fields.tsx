@@ -88,6 +88,31 @@ export function EnvironmentFields({ deployment }: FieldsProps) {
   );
 }
 
+/** For replicas on machines. */
+export const MachineFields = ({ deployment }: FieldsProps) => (
+  <>
+    <TextField
+      name="image"
+      label="Image"
+      description="Family of the machines’ image."
+      placeholder="The host’s"
+      defaultValue={deployment?.image ?? ''}
+      maxLength={64}
+    />
+    <TextareaField
+      name="setup"
+      label="Set-up script"
+      description="Prepares a new machine before the engine starts."
+      placeholder="pip install vllm"
+      defaultValue={deployment?.setup ?? ''}
+      maxLength={65_536}
+      autosize
+      minRows={2}
+      maxRows={8}
+    />
+  </>
+);
+
 export const ScalingFields = ({ deployment }: FieldsProps) => (
   <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
     {numberFields.map(({ name, initial, ...field }) => (

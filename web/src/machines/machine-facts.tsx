@@ -50,7 +50,7 @@ export const MachineFacts = ({ instance, detail }: MachineFactsProps) => (
         <Fact name="Filesystems">
           <Filesystems instance={instance} />
         </Fact>
-        <Fact name="SSH key">{instance.ssh_key_names.join(', ')}</Fact>
+        <Fact name="SSH key">{instance.ssh_key_names.join(', ') || 'None'}</Fact>
         <Fact name="Tags">
           {instance.tags === undefined ? 'None' : <TagBadges tags={instance.tags} />}
         </Fact>

@@ -28,6 +28,12 @@ const tabs = [
   { value: 'boot-log', label: 'Boot log' },
 ];
 
+/** Nobody can log in to a machine of a deployment, and its log is on the page of the deployment. */
+const toTabs = (detail: InstanceDetail | undefined) =>
+  detail?.deployment == null
+    ? tabs
+    : tabs.filter(({ value }) => value === 'overview' || value === 'events');
+
 export default function MachinePage({ params }: { params: { id: string; tab?: string } }) {
   const { id, tab = 'overview' } = params;
   const { canUse } = useMe();
@@ -60,7 +66,7 @@ export default function MachinePage({ params }: { params: { id: string; tab?: st
         keepMounted={false}
       >
         <Tabs.List mb="md">
-          {tabs.map(({ value, label }) => (
+          {toTabs(detail).map(({ value, label }) => (
             <Tabs.Tab key={value} value={value}>
               {label}
             </Tabs.Tab>

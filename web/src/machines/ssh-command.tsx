@@ -1,8 +1,10 @@
-// The ssh command of a machine, with the chmod that a downloaded key needs.
+// The ssh command of a machine, with the chmod that a downloaded key needs. A machine of a deployment has none.
 
-import { Code, Group, Text } from '@mantine/core';
+import { Anchor, Code, Group, Text } from '@mantine/core';
+import { Link } from 'wouter';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { CopyButton } from '../components/copy-button.tsx';
+import { toDeploymentPath } from '../deployments/deployments.ts';
 import { findKeyFile, nameOf, toSshCommand } from './instances.ts';
 
 interface SshCommandProps {
@@ -12,6 +14,7 @@ interface SshCommandProps {
 }
 
 export function SshCommand({ instance, detail }: SshCommandProps) {
+  if (instance.ssh_key_names.length === 0) return <EngineLink deployment={detail?.deployment} />;
   const keyFile = findKeyFile(instance, detail);
   const command = toSshCommand(instance, keyFile);
   if (command === null || instance.status !== 'active') {
@@ -44,3 +47,16 @@ export function SshCommand({ instance, detail }: SshCommandProps) {
     </div>
   );
 }
+
+const EngineLink = ({ deployment }: { deployment: string | null | undefined }) => (
+  <Text size="sm">
+    Runs the engine of{' '}
+    {deployment == null ? (
+      'a deployment'
+    ) : (
+      <Anchor component={Link} href={toDeploymentPath(deployment)} size="sm" underline="always">
+        {deployment}
+      </Anchor>
+    )}
+  </Text>
+);
