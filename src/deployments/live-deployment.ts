@@ -64,6 +64,11 @@ export class LiveDeployment {
     return this.#stored.spec.model;
   }
 
+  /** Where new replicas start. */
+  get runsOn(): string {
+    return this.#stored.spec.runs_on;
+  }
+
   /** True if it was removed and nothing of it is left. */
   get isGone(): boolean {
     return this.#isRemoved && this.#replicas.length === 0;

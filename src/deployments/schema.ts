@@ -166,6 +166,22 @@ export const KnownModelView = Type.Object({
   licence: Type.String(),
 });
 
+/** What a deployment served and cost in the last 30 days, or since it was created. */
+export const CostView = Type.Object({
+  since: Type.String(),
+  /** Of prompts and completions. */
+  tokens: Type.Integer(),
+  /** Sum over all replicas. */
+  engine_seconds: Type.Integer(),
+  /** Price of the machines for the time that replicas ran on them; 0 on the server's own computer. */
+  machine_dollars: Type.Number(),
+  /** Null if no machine has a price, or no token was served. */
+  dollars_per_million_tokens: Type.Union([Type.Number(), Type.Null()]),
+  /** Hours without any replica. */
+  idle_hours: Type.Number(),
+});
+
+export type CostView = Static<typeof CostView>;
 export type FitsView = Static<typeof FitsView>;
 export type KnownModelView = Static<typeof KnownModelView>;
 export type NewDeployment = Static<typeof NewDeployment>;

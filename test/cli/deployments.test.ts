@@ -40,6 +40,8 @@ describe('millrace deploy', () => {
       /tested +hermes3-8b +command +ready +1 of 1/,
     );
     assert.match((await run(['deployments', 'logs', 'tested'])).stdout, /loading version second/);
+    const shown = await run(['deployments', 'show', 'tested']);
+    assert.match(shown.stdout, /^Ran +\d.* without any replica$/m);
 
     assert.match(
       (await run(['deployments', 'scale', 'tested', '1', '2'])).stdout,

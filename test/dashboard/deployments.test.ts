@@ -134,6 +134,7 @@ describe('deployments', { skip: noBrowser }, () => {
     const replicas = page.getByRole('table', { name: 'Replicas' });
     await replicas.getByText('ready', { exact: true }).waitFor();
     await page.getByText('loading version old').waitFor();
+    await page.getByText('Tokens served').waitFor();
     assert.doesNotMatch(await main().innerText(), /VERSION=/);
     await checkAppearance(page, 'deployment');
   });

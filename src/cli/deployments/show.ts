@@ -4,7 +4,8 @@ import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { CostView, DeploymentView } from '#deployments/schema.ts';
+import { toCount, toDuration, toMoney, toTokenPrice } from '#lib/format.ts';
 import { deploymentArgument, getDeployment, listDeployments, toPath } from './find.ts';
 
 export function listCommand(): Command {
@@ -34,12 +35,15 @@ export function showCommand(): Command {
     .description('Show a deployment and its replicas')
     .argument(...deploymentArgument);
   return addView(command, async (wanted: string) => {
-    const data = await getDeployment(createClient('any'), wanted);
-    return { data, text: render(data) };
+    const client = createClient('any');
+    const deployment = await getDeployment(client, wanted);
+    const path = `${toPath(deployment)}/cost`;
+    const { data: cost } = await client.get<{ data: CostView }>(path);
+    return { data: { ...deployment, cost }, text: render(deployment, cost) };
   });
 }
 
-function render(one: DeploymentView): string {
+function render(one: DeploymentView, cost: CostView): string {
   const facts: [string, string][] = [
     ['Name', one.name],
     ['Model', one.model],
@@ -52,6 +56,12 @@ function render(one: DeploymentView): string {
     ['Replicas', `${one.min} to ${one.max}, ${one.target} requests each`],
     ['Stops after', `${one.idle_seconds} s without need`],
     ['Requests', `${one.running} running, ${one.waiting} waiting`],
+    ['Served', `${toCount(cost.tokens)} tokens since ${cost.since.slice(0, 10)}`],
+    [
+      'Ran',
+      `${toDuration(cost.engine_seconds * 1_000)}, and ${toDuration(cost.idle_hours * 3_600_000)} without any replica`,
+    ],
+    ...toPrice(cost),
   ];
   const width = Math.max(...facts.map(([name]) => name.length)) + 2;
   const lines = facts.map(([name, value]) => `${name.padEnd(width)}${value}`);
@@ -67,6 +77,14 @@ function render(one: DeploymentView): string {
     ]),
   );
   return [...lines, '', replicas].join('\n');
+}
+
+/** Nothing if replicas run on the server's own computer. */
+function toPrice({ machine_dollars, dollars_per_million_tokens }: CostView): [string, string][] {
+  if (machine_dollars === 0) return [];
+  const perToken =
+    dollars_per_million_tokens === null ? '' : `, ${toTokenPrice(dollars_per_million_tokens)}`;
+  return [['Cost', `${toMoney(machine_dollars)}${perToken}`]];
 }
 
 export function logsCommand(): Command {

@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { readHostId } from '#cloud/hosts/own-host.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
+import type { Offers } from '#cloud/placement/instance-types.ts';
 import { Deployments } from '#deployments/deployments.ts';
 import { createEngines } from '#deployments/engines.ts';
 import { createFits, type Fits, toMemoryPlaces } from '#deployments/fits.ts';
@@ -24,7 +25,7 @@ export function openDeployments(
   core: Core,
   models: Models,
   { router }: Serving,
-  { machines, fits }: { machines: EngineMachines; fits: Fits },
+  { machines, offers, fits }: { machines: EngineMachines; offers: () => Offers; fits: Fits },
 ): Deployments {
   const { config, db, clock, log, audit, seal } = core;
   const { catalog, backends } = models;
@@ -36,6 +37,7 @@ export function openDeployments(
   );
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
+  const hourlyCents = (type: string) => offers().find(type)?.type.price_cents_per_hour ?? 0;
   const shared = { db, clock, log, audit, catalog, registry, router };
-  return new Deployments({ ...shared, rows, runs, fits, engines });
+  return new Deployments({ ...shared, rows, runs, fits, engines, hourlyCents });
 }
