@@ -127,7 +127,7 @@ function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<stri
     tone: 'warning',
     title: model,
     state: standInLabel,
-    detail: 'Programs ask for it, and a small model answers, free of charge.',
+    detail: 'Programs ask for it, and the stand-in answers, free of charge.',
     href: toModelPath(model),
     action: serve(model),
   });
@@ -138,7 +138,7 @@ function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<stri
     tone: 'warning',
     title: toCounted(others, used.length === 0 ? 'model' : 'other model'),
     state: standInLabel,
-    detail: 'Nothing serves them yet, so a small model answers for them, free of charge.',
+    detail: 'Nothing serves them yet, so the stand-in answers for them, free of charge.',
     href: '/models',
     ...(used.length === 0 ? { action: serve(first) } : {}),
   };

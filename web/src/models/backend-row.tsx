@@ -1,6 +1,6 @@
 // One backend of a model: its status, its speed, and the actions on it.
 
-import { ActionIcon, Badge, Group, Menu, Text } from '@mantine/core';
+import { ActionIcon, Group, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
 import type { BackendView } from '#inference/backends/schema.ts';
 import { toCounted, toDuration, toRate } from '#lib/format.ts';
@@ -17,12 +17,6 @@ interface BackendRowProps {
   canManage: boolean;
   onChoose: (task: BackendAction) => void;
 }
-
-/** Names of the models that answer for a model without a backend. */
-const standInNames: Record<string, string> = {
-  builtin: 'built-in model',
-  'stand-in': 'configured stand-in',
-};
 
 export function BackendRow({ backend, name, canManage, onChoose }: BackendRowProps) {
   const { kind, outstanding, errors, requests, requests_per_second, first_token_ms } = backend;
@@ -41,11 +35,7 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
     <Group gap="xs" wrap="nowrap" align="flex-start" justify="space-between" className="backend">
       <div>
         <Group gap={6}>
-          {kind === 'stand-in' ? (
-            <Badge variant="default" tt="none">
-              {standInNames[backend.name] ?? backend.name}
-            </Badge>
-          ) : (
+          {kind !== 'stand-in' && (
             <Text size="sm" fw={500} className="breakable">
               {name}
             </Text>
