@@ -1,6 +1,6 @@
 // Deployments: engines that this server runs by itself, as backends of models.
 
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import { readHostId } from '#cloud/hosts/own-host.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import type { Offers } from '#cloud/placement/instance-types.ts';
@@ -32,7 +32,8 @@ export function openDeployments(
   const hostId = readHostId(config.data_dir);
   const rows = new DeploymentRows({ db, clock, log }, seal, hostId);
   const engines = createEngines(
-    { folder: join(config.data_dir, 'replicas'), home: join(config.data_dir, 'engines') },
+    // Absolute, because an engine has a working directory of its own.
+    { folder: resolve(config.data_dir, 'replicas'), home: resolve(config.data_dir, 'engines') },
     { clock, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
   );
   const { registry } = backends;
