@@ -95,6 +95,12 @@ describe('millrace deploy', () => {
       stderr,
       /broken failed\. The engine ended with exit code 1\. See `\S*millrace deployments logs broken`/,
     );
+    const absent = ['--name', 'absent', '--engine', 'command', '--program', '/opt/absent'];
+    const lost = await run(['deploy', model, ...absent]);
+    assert.match(lost.stderr, /program was not found\. .+ Trying again\.$/m);
+    assert.match(lost.stderr, /absent failed\. .*program was not found/);
+    const missing = await run(['deploy', model, ...program, '--env-file', 'missing.env']);
+    assert.match(missing.stderr, /^Can't read missing\.env: /);
     assert.match(
       (await run(['deployments', 'update', 'broken'])).stderr,
       /Name at least one change/,
