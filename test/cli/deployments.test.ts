@@ -54,6 +54,15 @@ describe('millrace deploy', () => {
     const update = async (...options: string[]) =>
       (await run(['deployments', 'update', 'tested', ...options])).stdout;
     assert.equal(await update('--idle', '60'), 'tested is changed.\n');
+    assert.equal(
+      await update('--schedule', 'sat 00:00-00:01 1 Asia/Tokyo'),
+      'tested is changed.\n',
+    );
+    assert.match(
+      (await run(['deployments', 'show', 'tested'])).stdout,
+      /^Schedule +sat 00:00-00:01 1 Asia\/Tokyo$/m,
+    );
+    assert.equal(await update('--no-schedule'), 'tested is changed.\n');
     assert.match(
       await update('--arg', engine, '--arg', 'new'),
       /^tested has revision 2\. It takes/,

@@ -18,6 +18,7 @@ export function updateCommand(): Command {
     .argument(...deploymentArgument)
     .option('--no-source', 'Return to the default source')
     .option('--no-program', 'Return to the default program')
+    .option('--no-schedule', 'Remove all times of the schedule')
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json, ...options }: DeploymentOptions & JsonOption) => {
       const change = toChange(options);
