@@ -49,9 +49,9 @@ function render(one: DeploymentView, cost: CostView): string {
     ['Name', one.name],
     ['Model', one.model],
     ['Engine', one.engine],
-    ['Weights', one.source ?? one.model],
+    ...toWeights(one),
     ['Runs on', one.runs_on === 'host' ? 'the server’s computer' : one.runs_on],
-    ['Status', one.reason === null ? one.status : `${one.status}: ${one.reason}`],
+    ['Status', toStatus(one)],
     ['Revision', String(one.revision)],
     ...(one.in_file ? [['Settings', 'from the configuration file'] as [string, string]] : []),
     ['Replicas', `${one.min} to ${one.max}, ${one.target} requests each`],
@@ -81,6 +81,20 @@ function render(one: DeploymentView, cost: CostView): string {
   return [...lines, '', replicas].join('\n');
 }
 
+/** With a reason, a deployment that is ready serves by an older revision. */
+function toStatus({ status, revision, reason }: DeploymentView): string {
+  if (reason === null) return status;
+  return status === 'ready'
+    ? `ready, but revision ${revision} does not start: ${reason}`
+    : `${status}: ${reason}`;
+}
+
+/** A program that is started as it is has no source. */
+function toWeights({ engine, source, model }: DeploymentView): [string, string][] {
+  if (engine === 'command') return [];
+  return [['Weights', source ?? (engine === 'builtin' ? 'the built-in model' : model)]];
+}
+
 /** Nothing if replicas run on the server's own computer. */
 function toPrice({ machine_dollars, dollars_per_million_tokens }: CostView): [string, string][] {
   if (machine_dollars === 0) return [];
@@ -97,6 +111,6 @@ export function logsCommand(): Command {
     const client = createClient('session');
     const path = `${toPath(await getDeployment(client, wanted))}/log`;
     const { data } = await client.get<{ data: { lines: string[] } }>(path);
-    return { data, text: data.lines.join('\n') };
+    return { data, text: data.lines.join('\n') || 'The engine has printed nothing.' };
   });
 }
