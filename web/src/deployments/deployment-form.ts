@@ -44,7 +44,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'min',
     label: 'Minimum replicas',
-    description: '0 frees the GPU when it is idle.',
+    description: 'They always run. 0 frees the GPU.',
     initial: 0,
     min: 0,
     max: 64,
@@ -52,7 +52,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'max',
     label: 'Maximum replicas',
-    description: 'How many may run under load.',
+    description: 'How many may run at the same time.',
     initial: 1,
     min: 1,
     max: 64,
@@ -60,7 +60,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'target',
     label: 'Target requests',
-    description: 'More per replica start another one.',
+    description: 'Requests per replica. More start another one.',
     initial: 8,
     min: 1,
     max: 10_000,
@@ -68,7 +68,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'idle_seconds',
     label: 'Idle time (s)',
-    description: 'Before a replica too many is stopped.',
+    description: 'How long an unused replica runs on.',
     initial: 600,
     min: 1,
     max: 604_800,

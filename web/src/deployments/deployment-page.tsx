@@ -86,6 +86,11 @@ function Actions({ deployment, isActing, onChoose }: ActionsProps) {
       >
         {isStopped ? 'Start' : 'Stop'}
       </Button>
+      {deployment.status === 'failed' && (
+        <Button variant="default" loading={isActing} onClick={() => onChoose('start')}>
+          Try again
+        </Button>
+      )}
       {deployment.can_roll_back && (
         <Button variant="default" loading={isActing} onClick={() => onChoose('rollback')}>
           Roll back

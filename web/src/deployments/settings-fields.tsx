@@ -21,7 +21,7 @@ const texts = [
   {
     name: 'program',
     label: 'Program',
-    description: 'Its path on the server, or its name.',
+    description: 'The engine’s path on the server, or its name.',
   },
 ] as const;
 
