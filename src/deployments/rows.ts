@@ -55,7 +55,6 @@ export class DeploymentRows {
     return this.#read('account_id', accountId);
   }
 
-  /** Undefined also for a row that this server can't decrypt. */
   async find(tx: Tx, accountId: string, name: string): Promise<Stored | undefined> {
     const row = await tx
       .selectFrom('deployments')
@@ -63,7 +62,7 @@ export class DeploymentRows {
       .where('name', '=', name)
       .where('account_id', '=', accountId)
       .executeTakeFirst();
-    return row && this.#tryToOpen(row);
+    return row && this.#toStored(row);
   }
 
   /** Also removes a row that this server can't decrypt. Returns false if there is none. */
@@ -172,19 +171,17 @@ export class DeploymentRows {
       .orderBy('created_at')
       .orderBy('id')
       .execute();
-    return rows.flatMap((row) => this.#tryToOpen(row) ?? []);
-  }
-
-  #tryToOpen(row: DeploymentRow): Stored | undefined {
-    try {
-      return this.#toStored(row);
-    } catch {
-      this.#log.error(
-        { deployment: row.name },
-        'a deployment was created by a server with another secret_key (MILLRACE_SECRET_KEY) and is not run',
-      );
-      return undefined;
-    }
+    return rows.flatMap((row) => {
+      try {
+        return [this.#toStored(row)];
+      } catch {
+        this.#log.error(
+          { deployment: row.name },
+          'a deployment was created by a server with another secret_key (MILLRACE_SECRET_KEY) and is not run',
+        );
+        return [];
+      }
+    });
   }
 
   #close(id: string, spec: DeploymentSpec) {

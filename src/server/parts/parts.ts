@@ -27,11 +27,7 @@ export async function openParts(config: Config, clock: Clock) {
     models,
     serving,
     batches: openBatches(core, models, serving),
-    deployments: openDeployments(core, models, serving, {
-      machines: cloud.engineMachines,
-      offers: cloud.offers,
-      fits,
-    }),
+    deployments: openDeployments(core, models, serving, { machines: cloud.engineMachines, fits }),
     fits,
     cloud,
     dashboard: createDashboardBuild(core.log),

@@ -27,7 +27,6 @@ import {
   EnvironmentFields,
   MachineFields,
   ScalingFields,
-  ScheduleField,
 } from './settings-fields.tsx';
 
 interface DeployDialogProps {
@@ -95,7 +94,6 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
       <EnvironmentFields deployment={deployment} />
       {place !== 'host' && <MachineFields deployment={deployment} />}
       <ScalingFields deployment={deployment} />
-      <ScheduleField deployment={deployment} />
     </FormDialog>
   );
 }

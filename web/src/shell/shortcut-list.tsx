@@ -1,8 +1,7 @@
 // The list of keyboard shortcuts, which `?` opens.
 
-import { Stack, Title } from '@mantine/core';
+import { Modal, Stack, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Dialog } from '../components/dialog.tsx';
 import { useMe } from '../current-user.ts';
 import { toNavigation } from './navigation.ts';
 import { Key, modifier } from './shortcuts.tsx';
@@ -11,7 +10,7 @@ export default function ShortcutList({ onClose }: { onClose: () => void }) {
   const { canUse } = useMe();
   const pages = toNavigation(canUse).flatMap(({ items }) => items);
   return (
-    <Dialog onClose={onClose} title="Keyboard shortcuts" size="lg">
+    <Modal opened onClose={onClose} title="Keyboard shortcuts" size="lg">
       <Stack gap="lg">
         <Group title="General">
           <Shortcut name="Search and commands" keys={[modifier, 'K']} />
@@ -26,7 +25,7 @@ export default function ShortcutList({ onClose }: { onClose: () => void }) {
           ))}
         </Group>
       </Stack>
-    </Dialog>
+    </Modal>
   );
 }
 

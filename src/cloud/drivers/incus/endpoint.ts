@@ -106,6 +106,8 @@ function connectorOf(endpoint: Endpoint, pinned: string | undefined): buildConne
     key: endpoint.key,
     rejectUnauthorized: pinned === undefined,
     timeout: connectTimeoutMs,
+    // The daemons have no websockets over HTTP/2.
+    allowH2: false,
     // A resumed session has no certificate to compare.
     maxCachedSessions: 0,
   });

@@ -8,6 +8,7 @@ import {
   type MachineState,
 } from '#cloud/drivers/driver.ts';
 import type { AddressPlan } from './addresses.ts';
+import { connectInside } from './connection.ts';
 import { type IncusContext, type IncusOptions, openContext } from './context.ts';
 import { engineOf } from './flavor.ts';
 import { importImage } from './image-import.ts';
@@ -73,7 +74,15 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     async attachTerminal(id, size) {
       const instance = await instances.find(id);
       if (instance?.status !== 'Running') return undefined;
-      return openInstanceTerminal(client, instancePath(instance.name), size);
+      // `su` starts a login session: home, groups and shell are those set in the machine.
+      const command = ['su', '-', 'ubuntu'];
+      return openInstanceTerminal(client, instancePath(instance.name), { ...size, command });
+    },
+    async connect(id, port) {
+      const instance = await instances.find(id);
+      if (instance?.status !== 'Running')
+        throw new DriverError('unavailable', 'The machine does not run.');
+      return connectInside(client, instancePath(instance.name), port);
     },
     async close() {
       instances.close();

@@ -1,22 +1,24 @@
-// A login shell as `ubuntu` through the daemon's exec, which needs neither network nor ssh: one websocket for the
-// data, one for window sizes.
+// A program in a terminal of a machine, through the daemon's exec, which needs neither network nor ssh: one websocket for
+// the data, one for window sizes.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import type { MessageEvent, WebSocket } from 'undici';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
 import type { DaemonClient, Operation } from './client.ts';
 
 const maxWaitingBytes = 256 * 1024;
+/** How long to wait for output after the program has ended. */
+const lastOutputMs = 2_000;
 
 export async function openInstanceTerminal(
   client: DaemonClient,
   instancePath: string,
-  size: TerminalSize,
+  { command, ...size }: TerminalSize & { readonly command: readonly string[] },
 ): Promise<Terminal> {
   const operation = await client.run('POST', `${instancePath}/exec`, {
     returnWhenStarted: true,
     body: {
-      // `su` starts a login session: home, groups and shell are those set in the machine.
-      command: ['su', '-', 'ubuntu'],
+      command,
       environment: { TERM: 'xterm-256color' },
       interactive: true,
       'wait-for-websocket': true,
@@ -35,7 +37,12 @@ export async function openInstanceTerminal(
   data.socket.addEventListener('message', ({ data: bytes }: MessageEvent) => {
     if (typeof bytes === 'string') data.socket.close();
   });
-  const exit = waitForExit(client, operation);
+  const closed = new Promise((resolve) => data.socket.addEventListener('close', resolve));
+  const exit = waitForExit(client, operation).then(async (ended) => {
+    // The last output may arrive after the exit is known.
+    await Promise.race([closed, pause(lastOutputMs, undefined, { ref: false })]);
+    return ended;
+  });
   void exit.then(() => {
     control.close();
     data.socket.close();

@@ -19,7 +19,7 @@ export const createGenerate =
       caller,
       begunMs: performance.now(),
       headers: {},
-      bodyBytes: countBytes(request, items, task),
+      bodyBytes: countBytes(request, items),
       delivery,
       reservation,
       fixedHeaders: [],

@@ -22,7 +22,6 @@ import {
   insertItems,
   insertResponse,
   isLive,
-  liveStatuses,
   maxDeleted,
   sizeOf,
   toBody,
@@ -267,10 +266,7 @@ export class ResponseStore {
           .select(['body', 'status'])
           .where('id', '=', id)
           .where('account_id', '=', accountId)
-          // One that has not ended is kept until it has.
-          .where(({ or, eb }) =>
-            or([eb('created_at', '>=', this.#keptSince()), eb('status', 'in', liveStatuses)]),
-          )
+          .where('created_at', '>=', this.#keptSince())
           .executeTakeFirst()
       : undefined;
     if (row === undefined) throw responseNotFound(id);

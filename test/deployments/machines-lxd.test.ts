@@ -1,0 +1,111 @@
+// A deployment on machines of a real LXD host. The small image has no Node, so the engine is a shell script.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
+import type { Lxd } from '#test/support/lxd/lxd.ts';
+import { makeToken, noLxd } from '#test/support/lxd/lxd-daemon.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const model = 'hermes3-8b';
+const answer = JSON.stringify({
+  id: 'x',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [
+    { index: 0, message: { role: 'assistant', content: 'from LXD' }, finish_reason: 'stop' },
+  ],
+  usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
+});
+
+/** Writes a program that answers one HTTP request on its standard input. */
+const setup = `cat >reply <<'TEXT'
+#!/bin/sh
+while read -r line; do
+  line=$(printf %s "$line" | tr -d '\\r')
+  case "$line" in
+    '') break ;;
+    [Cc]ontent-[Ll]ength:*) length=\${line#*: } ;;
+  esac
+done
+[ -z "$length" ] || head -c "$length" >/dev/null
+printf 'HTTP/1.1 200 OK\\r\\ncontent-type: application/json\\r\\ncontent-length: ${answer.length}\\r\\nconnection: close\\r\\n\\r\\n'
+printf %s '${answer}'
+TEXT
+chmod 755 reply`;
+
+describe('deployments on machines of LXD', { skip: noLxd, timeout: 240_000 }, () => {
+  let lxd: Lxd;
+  let server: TestServer;
+  let owner: SessionFetch;
+  before(async () => {
+    lxd = await startSmallLxd();
+    server = await startTestServer({ config: { cloud: { driver: 'none' } } });
+    owner = await server.join();
+    const token = await makeToken(lxd);
+    const host = { name: 'lxd', region: 'us-east-1', token, network: lxd.network };
+    assert.equal((await owner('/dashboard/api/hosts', { json: host })).status, 200);
+  });
+  after(async () => {
+    await server?.stop();
+    await lxd?.stop();
+  });
+
+  async function call<Data = DeploymentView>(method: string, path: string, json?: unknown) {
+    const response = await owner(`/api/v1${path}`, {
+      method,
+      headers: { origin: server.url },
+      ...(json === undefined ? {} : { json }),
+    });
+    return ((await response.json()) as { data: Data }).data;
+  }
+  const machines = () => call<{ id: string }[]>('GET', '/instances');
+  const chat = async () => {
+    const response = await server.fetch('/v1/chat/completions', {
+      json: { model, messages: [{ role: 'user', content: 'Hi' }] },
+    });
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    return text;
+  };
+
+  test('a held request launches a container, and its engine answers through the daemon', async () => {
+    const engine = { engine: 'command', program: 'busybox', setup, runs_on: 'cpu_1x_general' };
+    const args = ['nc', '-ll', '-p', '8000', '-e', './reply'];
+    await call('POST', '/deployments', { name: 'tested', model, ...engine, args });
+    assert.match(await chat(), /from LXD/);
+    const answers = await Promise.all([chat(), chat(), chat(), chat()]);
+    for (const text of answers) assert.match(text, /from LXD/);
+    assert.equal((await machines()).length, 1);
+  });
+
+  test('the next server adopts the container', async () => {
+    const [before] = await machines();
+    await server.stop();
+    const { dataDir, databaseUrl, key } = server;
+    server = await startTestServer({
+      config: { cloud: { driver: 'none' } },
+      on: { dataDir, databaseUrl },
+      presetApiKey: key,
+    });
+    owner = server.withCookie(owner.cookie);
+    assert.match(await chat(), /from LXD/);
+    assert.deepEqual(
+      (await machines()).map(({ id }) => id),
+      [before?.id],
+    );
+  });
+
+  test('an engine that ends is a reason, and removal terminates the container', async () => {
+    await call('POST', '/deployments/tested', { setup: 'exit 9', min: 1 });
+    await until('the reason is said', async () => {
+      const { reason } = await call('GET', '/deployments/tested');
+      return /set-up script ended with exit code 9/.test(reason ?? '');
+    });
+    await call('DELETE', '/deployments/tested');
+    await until('all containers are gone', async () => (await machines()).length === 0);
+  });
+});
