@@ -108,11 +108,13 @@ export async function resolveReferences(
   if (names.length === 0) return items;
   const ids = [...new Set(names)];
   if (names.length > maxReferences) throw tooManyReferences(maxReferences);
+  const impossible = ids.find((id) => !isPossibleId(id));
+  if (impossible !== undefined) throw itemNotFound(impossible);
   const named = db
     .selectFrom('response_items')
     .where('account_id', '=', accountId)
     .where('is_ours', '=', sql.lit(1))
-    .where('id', 'in', ids.filter(isPossibleId));
+    .where('id', 'in', ids);
   // Sizes first: a short request may name a great deal.
   const sizes = new Map(
     (await named.select(['id', 'bytes']).execute()).map(({ id, bytes }) => [id, bytes]),

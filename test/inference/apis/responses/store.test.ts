@@ -207,6 +207,11 @@ for (const database of databases) {
       assert.deepEqual(data.map(toText), ['re: one', 'two']);
       const error = await refuses(404, () => store.openTurn(other, { input }));
       assert.match(error.message, /Item with id 'msg_/);
+      // No item can have such an id.
+      for (const impossible of ['', 'a\u0000b']) {
+        const unknown: InputItem[] = [{ type: 'item_reference', id: impossible }];
+        await refuses(404, () => store.openTurn(account, { input: unknown }));
+      }
       await store.remove(account, first.id);
       await refuses(404, () => read(account, second.id));
     });
