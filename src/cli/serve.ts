@@ -111,7 +111,7 @@ function releaseStartupMemory(): void {
   collect({ type: 'major', flavor: 'last-resort' });
 }
 
-const builtinSentence = 'The small built-in model stands in for every model without a backend.';
+const builtinSentence = 'The stand-in, a small model, answers for every model without a backend.';
 
 /** What to do if models could run on a GPU here but lack its kernels; empty otherwise. */
 function offerKernels({ gpus }: RunningServer, { data_dir, inference }: Config): string {

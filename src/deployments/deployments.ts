@@ -10,6 +10,7 @@ import type { Catalog } from '#inference/models/catalog.ts';
 import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
+import { readCost } from './cost-view.ts';
 import { divideDemand } from './demand.ts';
 import type { Engines } from './engines.ts';
 import {
@@ -28,7 +29,7 @@ import { createLiveness } from './liveness.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
 import type { DeploymentRuns } from './runs.ts';
-import type { DeploymentChange, NewDeployment } from './schema.ts';
+import type { CostView, DeploymentChange, NewDeployment } from './schema.ts';
 import { changeSpec, type DeploymentSpec, isSameEngine, toSpec } from './spec.ts';
 
 export interface DeploymentsParts {
@@ -40,6 +41,8 @@ export interface DeploymentsParts {
   readonly rows: DeploymentRows;
   readonly runs: DeploymentRuns;
   readonly fits: Fits;
+  /** Price of a machine of the instance type. */
+  hourlyCents(runsOn: string): number;
   readonly registry: BackendRegistry;
   readonly router: Router;
   readonly engines: Engines;
@@ -118,6 +121,12 @@ export class Deployments {
     const found = (await this.list(accountId)).find(({ stored }) => stored.name === name);
     if (found === undefined) throw noSuchDeployment(name);
     return found;
+  }
+
+  /** What it served and cost lately. */
+  async cost(accountId: string, name: string): Promise<CostView> {
+    const { stored } = await this.get(accountId, name);
+    return readCost(this.#parts, stored);
   }
 
   waiting(model: string): number {
@@ -235,7 +244,8 @@ export class Deployments {
 
   #recordRuns(): void {
     const { runs, log } = this.#parts;
-    for (const live of this.#live.values()) runs.observe(live.id, live.replicas());
+    for (const live of this.#live.values())
+      runs.observe(live.id, live.replicas(), this.#parts.hourlyCents(live.runsOn));
     if (runs.isDue)
       runs.save().catch((err) => log.error({ err }, 'run times of replicas were not saved'));
   }

@@ -87,7 +87,13 @@ function killGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   } catch {}
 }
 
-const toEnding = (code: number | null, signal: NodeJS.Signals | null): string =>
-  signal === null
-    ? `The engine ended with exit code ${code}.`
-    : `The engine was ended by ${signal}.`;
+function toEnding(code: number | null, signal: NodeJS.Signals | null): string {
+  if (signal !== null) return `The engine was ended by ${signal}.`;
+  const ended = `The engine ended with exit code ${code}`;
+  // The shell that starts it ends with these.
+  if (code === 127)
+    return `${ended}: its program was not found. Install it on the server's computer, or name its absolute path.`;
+  if (code === 126)
+    return `${ended}: its program can't be executed. Check the path and its permissions.`;
+  return `${ended}.`;
+}

@@ -6,7 +6,9 @@ export const noSuchDeployment = (name: string) =>
   notFound(`The deployment ${JSON.stringify(name.slice(0, 100))}`);
 
 export const deploymentNameTaken = (name: string) =>
-  conflict(`There is a deployment called ${name} already. Change it, or choose another name.`);
+  conflict(
+    `There is a deployment called ${name} already. Change it with \`millrace deployments update\`, remove it, or choose another name.`,
+  );
 
 export const tooManyDeployments = (limit: number) =>
   conflict(`There are ${limit} deployments already. Remove one first.`);
@@ -29,7 +31,7 @@ export const onlyChatModels = (model: string, kind: string) =>
 
 export const noSuchInstanceType = (name: string) =>
   invalidBody(
-    `There is no instance type ${JSON.stringify(name.slice(0, 100))}. List them with \`millrace types\`, or use "host".`,
+    `There is no instance type ${JSON.stringify(name.slice(0, 100))}. List them with \`millrace instances types\`, or use "host".`,
     'runs_on',
   );
 

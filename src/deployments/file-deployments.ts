@@ -34,8 +34,13 @@ export async function applyFile(
     } else if (!owner.isOwn) elsewhere.push(name);
     else {
       const stored = await rows.find(tx, owner.accountId, name);
-      if (stored === undefined || (stored.inFile && isDeepStrictEqual(stored.spec, spec))) continue;
-      await rows.replace(tx, stored, spec, true);
+      if (stored?.inFile && isDeepStrictEqual(stored.spec, spec)) continue;
+      if (stored !== undefined) await rows.replace(tx, stored, spec, true);
+      else {
+        // It was encrypted with another secret_key. The file has all of it.
+        await rows.remove(tx, owner.accountId, name);
+        await rows.insert(tx, accountId, name, spec, true);
+      }
       await audit.record(tx, actor, { action: 'deployment.changed', resourceId: name });
     }
   }

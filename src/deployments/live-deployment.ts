@@ -11,6 +11,7 @@ import { Replica, type ReplicaParts } from './replica.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { Stored } from './rows.ts';
 import { decide, type ReplicaFacts } from './scale.ts';
+import { createSchedule, type Schedule } from './schedule.ts';
 
 export interface LiveParts extends ReplicaParts {
   /** Running requests of the backend. */
@@ -33,6 +34,7 @@ const maxDrainMs = 600_000;
 export class LiveDeployment {
   readonly #parts: LiveParts;
   #stored: Stored;
+  #schedule: Schedule;
   #replicas: Replica[] = [];
   #draining = new Map<Replica, number>();
   /** Replicas whose last health check failed. */
@@ -49,6 +51,7 @@ export class LiveDeployment {
   constructor(parts: LiveParts, stored: Stored, left: readonly StoredReplica[] = []) {
     this.#parts = parts;
     this.#stored = stored;
+    this.#schedule = createSchedule(stored.spec.schedule);
     for (const replica of left) this.#adopt(replica);
   }
 
@@ -62,6 +65,19 @@ export class LiveDeployment {
 
   get model(): string {
     return this.#stored.spec.model;
+  }
+
+  /** Where new replicas start. */
+  get runsOn(): string {
+    return this.#stored.spec.runs_on;
+  }
+
+  /** The minimum of replicas now. A scheduled one applies early enough for replicas to be ready when its time begins. */
+  get min(): number {
+    const { spec } = this.#stored;
+    const now = this.#parts.clock.now();
+    const readyAt = now + (this.#parts.loadMs(this.id) ?? 0);
+    return Math.max(spec.min, this.#schedule(now), this.#schedule(readyAt));
   }
 
   /** True if it was removed and nothing of it is left. */
@@ -110,7 +126,7 @@ export class LiveDeployment {
       name,
       weight: spec.weight,
       target: spec.target,
-      replicas: Math.min(max, Math.max(spec.min, live.length)),
+      replicas: Math.min(max, Math.max(this.min, live.length)),
       max,
       running: live.reduce((sum, replica) => sum + this.#outstanding(replica), 0),
     };
@@ -125,6 +141,7 @@ export class LiveDeployment {
     const isChanged = stored.revision !== this.#stored.revision;
     const isResumed = this.#stored.isStopped && !stored.isStopped;
     this.#stored = stored;
+    this.#schedule = createSchedule(stored.spec.schedule);
     if (isChanged || isResumed) this.forgive();
   }
 
@@ -149,7 +166,7 @@ export class LiveDeployment {
     const { spec, revision, isStopped } = this.#stored;
     const replicas = this.replicas();
     const { start, resume, drain, surplusSince } = decide(
-      { min: spec.min, max: spec.max, target: spec.target, idleMs: spec.idle_seconds * 1_000 },
+      { min: this.min, max: spec.max, target: spec.target, idleMs: spec.idle_seconds * 1_000 },
       {
         revision,
         hasFailed: this.hasFailed || now < this.#failedAt + retryMs * 2 ** this.#failures,

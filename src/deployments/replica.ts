@@ -46,6 +46,8 @@ export class Replica {
   #state: ReplicaFacts['state'] = 'starting';
   #readyAt: number | null = null;
   #ending: 'stop' | 'leave' | null = null;
+  /** What came of the last attempt to generate a token, as a sentence. */
+  #lastProbe = '';
   /** Why it ended by itself; null while it runs and after it was stopped. */
   failure: string | null = null;
   hasEnded = false;
@@ -167,7 +169,7 @@ export class Replica {
   }
 
   get #lateness(): string {
-    return `The engine did not answer within ${this.spec.start_seconds} seconds.`;
+    return `The engine did not answer within ${this.spec.start_seconds} seconds. ${this.#lastProbe}`;
   }
 
   /** Returns false if the engine runs but does not answer in time. */
@@ -203,9 +205,11 @@ export class Replica {
         body: JSON.stringify(body),
         signal: AbortSignal.any([over, AbortSignal.timeout(this.spec.start_seconds * 1_000)]),
       });
+      this.#lastProbe = `Its last response to a chat had the status ${response.status}.`;
       const { choices } = (await response.json()) as { choices?: unknown };
       return response.ok && Array.isArray(choices) && choices.length > 0;
-    } catch {
+    } catch (error) {
+      if (toErrorCode(error) === 'ECONNREFUSED') this.#lastProbe = 'Nothing listens at its port.';
       return false;
     }
   }
@@ -224,3 +228,7 @@ export class Replica {
     return undefined;
   }
 }
+
+/** Of the error by which a request failed; `fetch` hides it in the cause. */
+const toErrorCode = (error: unknown) =>
+  ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code;

@@ -15,6 +15,7 @@ import { notForKeys } from './errors.ts';
 import type { Fits } from './fits.ts';
 import { fitsRoutes } from './fits-routes.ts';
 import {
+  CostView,
   DeploymentChange,
   DeploymentLog,
   DeploymentParams,
@@ -66,6 +67,20 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
       const { live } = await deployments.get(accountId, request.params.name);
       return { data: { lines: [...(live?.log() ?? [])] } };
     },
+  );
+  app.get(
+    '/:name/cost',
+    {
+      schema: {
+        tags,
+        summary: 'Get what a deployment served and cost',
+        params,
+        response: ok(CostView),
+      },
+    },
+    async (request) => ({
+      data: await deployments.cost(principalOf(request).accountId, request.params.name),
+    }),
   );
   fitsRoutes(scope, parts.fits, requireOwner);
   changeRoutes(scope, deployments);

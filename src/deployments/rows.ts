@@ -55,6 +55,7 @@ export class DeploymentRows {
     return this.#read('account_id', accountId);
   }
 
+  /** Undefined also for a row that this server can't decrypt. */
   async find(tx: Tx, accountId: string, name: string): Promise<Stored | undefined> {
     const row = await tx
       .selectFrom('deployments')
@@ -62,7 +63,7 @@ export class DeploymentRows {
       .where('name', '=', name)
       .where('account_id', '=', accountId)
       .executeTakeFirst();
-    return row && this.#toStored(row);
+    return row && this.#tryToOpen(row);
   }
 
   /** Also removes a row that this server can't decrypt. Returns false if there is none. */
@@ -171,17 +172,19 @@ export class DeploymentRows {
       .orderBy('created_at')
       .orderBy('id')
       .execute();
-    return rows.flatMap((row) => {
-      try {
-        return [this.#toStored(row)];
-      } catch {
-        this.#log.error(
-          { deployment: row.name },
-          'a deployment was created by a server with another secret_key (MILLRACE_SECRET_KEY) and is not run',
-        );
-        return [];
-      }
-    });
+    return rows.flatMap((row) => this.#tryToOpen(row) ?? []);
+  }
+
+  #tryToOpen(row: DeploymentRow): Stored | undefined {
+    try {
+      return this.#toStored(row);
+    } catch {
+      this.#log.error(
+        { deployment: row.name },
+        'a deployment was created by a server with another secret_key (MILLRACE_SECRET_KEY) and is not run',
+      );
+      return undefined;
+    }
   }
 
   #close(id: string, spec: DeploymentSpec) {

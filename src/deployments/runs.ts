@@ -57,14 +57,17 @@ export class DeploymentRuns {
       .execute();
   }
 
-  /** Compares the replicas of a deployment with what was known of them. Must be called at each tick. */
-  observe(deploymentId: string, replicas: readonly ReplicaFacts[]): void {
+  /**
+   * Compares the replicas of a deployment with what was known of them. Must be called at each tick. The price is that of
+   * the machine of a replica that starts now.
+   */
+  observe(deploymentId: string, replicas: readonly ReplicaFacts[], hourlyCents: number): void {
     const known = this.#current.get(deploymentId) ?? new Map<string, DeploymentRunRow>();
     if (known.size === 0 && replicas.length === 0) return;
     const now = this.#clock.now();
     const current = new Map(
       replicas.map((replica) => {
-        const run = known.get(replica.id) ?? newRun(deploymentId, replica);
+        const run = known.get(replica.id) ?? newRun(deploymentId, replica, hourlyCents);
         if (run.ready_at === null && replica.readyAt !== null) {
           run.ready_at = replica.readyAt;
           // One that an earlier process started was ready before.
@@ -80,6 +83,18 @@ export class DeploymentRuns {
     for (const [id, run] of known) if (!current.has(id)) this.#unsaved.set(id, run);
     if (current.size === 0) this.#current.delete(deploymentId);
     else this.#current.set(deploymentId, current);
+  }
+
+  /** Runs that ended after a time, or still go on. */
+  async list(deploymentId: string, since: number): Promise<readonly DeploymentRunRow[]> {
+    const stored = await this.#db
+      .selectFrom('deployment_runs')
+      .selectAll()
+      .where('deployment_id', '=', deploymentId)
+      .where('seen_at', '>', since)
+      .execute();
+    const current = this.#current.get(deploymentId) ?? new Map<string, DeploymentRunRow>();
+    return [...stored.filter(({ id }) => !current.has(id)), ...current.values()];
   }
 
   /** The median of the last starts in milliseconds; null before the first. */
@@ -135,11 +150,15 @@ export class DeploymentRuns {
   }
 }
 
-const newRun = (deploymentId: string, { id, startedAt }: ReplicaFacts): DeploymentRunRow => ({
+const newRun = (
+  deploymentId: string,
+  { id, startedAt }: ReplicaFacts,
+  hourlyCents: number,
+): DeploymentRunRow => ({
   id,
   deployment_id: deploymentId,
   started_at: startedAt,
   ready_at: null,
   seen_at: startedAt,
-  hourly_cents: 0,
+  hourly_cents: hourlyCents,
 });

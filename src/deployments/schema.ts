@@ -1,5 +1,6 @@
 // Wire types of deployments. Times are ISO 8601.
 
+import { weekdays } from '#lib/schedule-text.ts';
 import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -7,6 +8,22 @@ const Nullable = Type.Union([Type.String(), Type.Null()]);
 const engines = ['builtin', 'llama-server', 'vllm', 'sglang', 'command'] as const;
 const noNul = '^[^\\u0000]*$';
 const Argument = Type.String({ maxLength: 4_096, pattern: noNul });
+
+const Time = Type.String({ pattern: '^([01]\\d|2[0-3]):[0-5]\\d$' });
+
+const TimeWindow = Type.Object(
+  {
+    days: Type.Array(OneOf(weekdays), { minItems: 1, maxItems: 7, uniqueItems: true }),
+    /** Local time, as `08:00`. */
+    from: Time,
+    /** If it is not after `from`, it is on the next day. */
+    to: Time,
+    /** IANA's name, such as `Europe/Berlin`. */
+    time_zone: Type.String({ minLength: 1, maxLength: 64, pattern: noNul }),
+    min: Type.Integer({ minimum: 1, maximum: 64 }),
+  },
+  closed,
+);
 
 /** What both the API and the configuration file set. */
 export const deploymentSettings = {
@@ -35,6 +52,8 @@ export const deploymentSettings = {
   ),
   min: Maybe(Type.Integer({ minimum: 0, maximum: 64 })),
   max: Maybe(Type.Integer({ minimum: 1, maximum: 64 })),
+  /** Times with a higher minimum. */
+  schedule: Maybe(Type.Array(TimeWindow, { maxItems: 50 })),
   /** Running requests per replica to aim for. */
   target: Maybe(Type.Integer({ minimum: 1, maximum: 10_000 })),
   /** Seconds with too many replicas before one is stopped. */
@@ -93,6 +112,9 @@ export const DeploymentView = Type.Object({
   env: Type.Array(Type.String()),
   min: Type.Integer(),
   max: Type.Integer(),
+  schedule: Type.Array(TimeWindow),
+  /** The minimum now, by the schedule. */
+  current_min: Type.Integer(),
   target: Type.Integer(),
   idle_seconds: Type.Integer(),
   start_seconds: Type.Integer(),
@@ -166,6 +188,22 @@ export const KnownModelView = Type.Object({
   licence: Type.String(),
 });
 
+/** What a deployment served and cost in the last 30 days, or since it was created. */
+export const CostView = Type.Object({
+  since: Type.String(),
+  /** Of prompts and completions. */
+  tokens: Type.Integer(),
+  /** Sum over all replicas. */
+  engine_seconds: Type.Integer(),
+  /** Price of the machines for the time that replicas ran on them; 0 on the server's own computer. */
+  machine_dollars: Type.Number(),
+  /** Null if no machine has a price, or no token was served. */
+  dollars_per_million_tokens: Type.Union([Type.Number(), Type.Null()]),
+  /** Hours without any replica. */
+  idle_hours: Type.Number(),
+});
+
+export type CostView = Static<typeof CostView>;
 export type FitsView = Static<typeof FitsView>;
 export type KnownModelView = Static<typeof KnownModelView>;
 export type NewDeployment = Static<typeof NewDeployment>;

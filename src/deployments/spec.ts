@@ -22,6 +22,7 @@ const defaults = {
   env: {},
   min: 0,
   max: 1,
+  schedule: [],
   target: 8,
   idle_seconds: 600,
   start_seconds: 900,
@@ -73,11 +74,23 @@ const withoutNulls = (given: object) =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value != null));
 
 function checkSpec(spec: DeploymentSpec): DeploymentSpec {
-  const { engine, source, program, min, max } = spec;
+  const { engine, source, program, min, max, schedule } = spec;
   for (const name of ['image', 'setup'] as const)
     if (spec.runs_on === 'host' && spec[name] !== null)
       throw invalidBody(`${name} is for machines. Name an instance type in runs_on.`, name);
   if (min > max) throw invalidBody(`min is ${min}, which is more than max, ${max}.`, 'min');
+  for (const window of schedule) {
+    if (window.min > max)
+      throw invalidBody(
+        `A time of the schedule has min ${window.min}, which is more than max, ${max}.`,
+        'schedule',
+      );
+    if (!isTimeZone(window.time_zone))
+      throw invalidBody(
+        `There is no time zone ${JSON.stringify(window.time_zone)}. Use a name such as Europe/Berlin.`,
+        'schedule',
+      );
+  }
   if (engine === 'command' && program === null)
     throw invalidBody('The engine "command" needs a program.', 'program');
   if (engine === 'llama-server' && source === null)
@@ -86,4 +99,12 @@ function checkSpec(spec: DeploymentSpec): DeploymentSpec {
       'source',
     );
   return spec;
+}
+
+function isTimeZone(timeZone: string): boolean {
+  try {
+    return Intl.DateTimeFormat('en', { timeZone }) !== undefined;
+  } catch {
+    return false;
+  }
 }

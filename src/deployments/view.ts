@@ -12,6 +12,8 @@ export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown):
     name: stored.name,
     ...spec,
     args: [...spec.args],
+    schedule: [...spec.schedule],
+    current_min: live?.min ?? spec.min,
     env: Object.keys(env),
     revision: stored.revision,
     status: toStatus(shown),

@@ -89,6 +89,7 @@ export const toHelpFolder = () =>
 export const sharedSources = [
   'src/lib/format.ts',
   'src/lib/read-events.ts',
+  'src/lib/schedule-text.ts',
   'src/lib/schema/pattern-words.ts',
   'src/server/openapi/introduction.ts',
 ];

@@ -40,6 +40,8 @@ describe('millrace deploy', () => {
       /tested +hermes3-8b +command +ready +1 of 1/,
     );
     assert.match((await run(['deployments', 'logs', 'tested'])).stdout, /loading version second/);
+    const shown = await run(['deployments', 'show', 'tested']);
+    assert.match(shown.stdout, /^Ran +\d.* without any replica$/m);
 
     assert.match(
       (await run(['deployments', 'scale', 'tested', '1', '2'])).stdout,
@@ -52,6 +54,15 @@ describe('millrace deploy', () => {
     const update = async (...options: string[]) =>
       (await run(['deployments', 'update', 'tested', ...options])).stdout;
     assert.equal(await update('--idle', '60'), 'tested is changed.\n');
+    assert.equal(
+      await update('--schedule', 'sat 00:00-00:01 1 Asia/Tokyo'),
+      'tested is changed.\n',
+    );
+    assert.match(
+      (await run(['deployments', 'show', 'tested'])).stdout,
+      /^Schedule +sat 00:00-00:01 1 Asia\/Tokyo$/m,
+    );
+    assert.equal(await update('--no-schedule'), 'tested is changed.\n');
     assert.match(
       await update('--arg', engine, '--arg', 'new'),
       /^tested has revision 2\. It takes/,
@@ -93,6 +104,12 @@ describe('millrace deploy', () => {
       stderr,
       /broken failed\. The engine ended with exit code 1\. See `\S*millrace deployments logs broken`/,
     );
+    const absent = ['--name', 'absent', '--engine', 'command', '--program', '/opt/absent'];
+    const lost = await run(['deploy', model, ...absent]);
+    assert.match(lost.stderr, /program was not found\. .+ Trying again\.$/m);
+    assert.match(lost.stderr, /absent failed\. .*program was not found/);
+    const missing = await run(['deploy', model, ...program, '--env-file', 'missing.env']);
+    assert.match(missing.stderr, /^Can't read missing\.env: /);
     assert.match(
       (await run(['deployments', 'update', 'broken'])).stderr,
       /Name at least one change/,

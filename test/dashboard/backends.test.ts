@@ -33,17 +33,19 @@ describe('backends', { skip: noBrowser }, () => {
   const servedBy = async () =>
     (await sendChat(dashboard.url, key, { model, stream: true })).headers.get('x-served-by');
 
-  test('every model shows its backends, and the built-in model if it has none', async () => {
+  test('every model shows its backends, and the stand-in if it has none', async () => {
     await page.getByRole('link', { name: 'Models', exact: true }).click();
-    await row().getByText('built-in model').waitFor();
     await row().getByText('stand-in, not the real model').waitFor();
     assert.equal(await row().getByText('healthy').count(), 0);
-    await row().getByText('free while a stand-in answers').waitFor();
+    await row().getByText('free while the stand-in answers').waitFor();
     const rows = page.getByRole('table', { name: 'Models' }).getByRole('row');
     const { data } = await (await page.context().request.get(`${dashboard.url}/v1/models`)).json();
     // The page also lists the model for long prompts, which the API does not.
     assert.ok((await rows.count()) > data.length);
-    assert.equal(await rows.getByText('built-in model').count(), (await rows.count()) - 1);
+    assert.equal(
+      await rows.getByText('stand-in, not the real model').count(),
+      (await rows.count()) - 1,
+    );
   });
 
   test('a check finds a wrong URL before anything is added', async () => {
@@ -133,12 +135,12 @@ describe('backends', { skip: noBrowser }, () => {
     assert.equal(refused.status(), 403);
   });
 
-  test('without its backend a model is served by the built-in model again', async () => {
+  test('without its backend a model is served by the stand-in again', async () => {
     await page.getByRole('button', { name: `Actions for ${model}/second-server` }).click();
     await page.getByRole('menuitem', { name: 'Remove' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await row().getByText('second-server').waitFor({ state: 'detached' });
-    await row().getByText('built-in model').waitFor();
+    await row().getByText('stand-in, not the real model').waitFor();
     assert.notEqual(await servedBy(), 'second-server');
   });
 

@@ -134,6 +134,7 @@ describe('deployments', { skip: noBrowser }, () => {
     const replicas = page.getByRole('table', { name: 'Replicas' });
     await replicas.getByText('ready', { exact: true }).waitFor();
     await page.getByText('loading version old').waitFor();
+    await page.getByText('Tokens served').waitFor();
     assert.doesNotMatch(await main().innerText(), /VERSION=/);
     await checkAppearance(page, 'deployment');
   });
@@ -155,6 +156,19 @@ describe('deployments', { skip: noBrowser }, () => {
     await button('Start').click();
     await main().getByText('failed', { exact: true }).waitFor();
     await checkAppearance(page, 'deployment-failed');
+    await button('Try again').click();
+    await open('');
+    await main()
+      .getByRole('link', { name: `Deployment ${name}` })
+      .waitFor();
+    await open(`models/${model}`);
+    await main().getByText('unavailable').waitFor();
+    await main()
+      .getByText(/The deployment .+ failed\. .+too little memory/)
+      .waitFor();
+    await main()
+      .getByRole('link', { name: `Deployment ${name}` })
+      .click();
     await button('Roll back').click();
     await main().getByText('idle', { exact: true }).waitFor();
     assert.deepEqual((await read(name)).env, ['VERSION']);

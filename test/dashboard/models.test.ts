@@ -38,8 +38,8 @@ describe('models', { skip: noBrowser }, () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   }
 
-  test('a model without weights shows the built-in model', async () => {
-    await row().getByText('built-in model').waitFor();
+  test('a model without weights is answered by the stand-in', async () => {
+    await row().getByText('stand-in, not the real model').waitFor();
   });
 
   test('a download shows its progress and can be canceled', async () => {
@@ -62,9 +62,9 @@ describe('models', { skip: noBrowser }, () => {
     await screenshot(page, 'models-pulled');
     assert.deepEqual(await findViolations(page), []);
     await page.getByRole('button', { name: `Remove ${file}` }).click();
-    await page.getByText(`The built-in model then answers for ${model}.`).waitFor();
+    await page.getByText(`The stand-in then answers for ${model}.`).waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
-    await row().getByText('built-in model').waitFor();
+    await row().getByText('stand-in, not the real model').waitFor();
   });
 
   test('a repository that does not exist is refused with an explanation', async () => {

@@ -54,7 +54,7 @@ describe('the playground', { skip: noBrowser }, () => {
       numbers,
       /^\d+ tokens in · \d+ out · [\d.]+ tokens\/s · first token after [\d.]+ s/,
     );
-    await page.getByText('the small built-in model answered instead').waitFor();
+    await page.getByText('the stand-in answered instead').waitFor();
     assert.deepEqual(await findViolations(page), []);
   });
 

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import {
@@ -46,7 +46,10 @@ async function chat({ url }: RunningProcess): Promise<string | null> {
 }
 
 test('kill -9 of the server ends its engines, and the next server starts them on demand', async () => {
-  const first = await serve();
+  const dataDir = makeFolder();
+  // Relative, as the default is.
+  const served = await serve('--data-dir', relative(makeFolder(), dataDir));
+  const first = { ...served, dataDir };
   const link = /\S+\/#\/join\/\S+/.exec(first.stdout())?.[0] ?? '';
   const login = await run(['login', '--link', link, '--email', 'me@example.com'], `${password}\n`);
   assert.equal(login.code, 0, login.stderr);

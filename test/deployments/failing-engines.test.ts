@@ -58,6 +58,15 @@ describe('an engine that fails while it serves', () => {
     assert.match((await deployments.show('tested')).reason ?? '', /stopped answering/);
   });
 
+  test('by never listening: the reason says so', async () => {
+    const program = { program: '/bin/sh', args: ['-c', 'sleep 600'] };
+    await deployments.create('tested', { ...program, min: 1, start_seconds: 60 });
+    await until('it starts', async () => (await deployments.show('tested')).status === 'starting');
+    turn(60_000);
+    const reason = 'The engine did not answer within 60 seconds. Nothing listens at its port.';
+    await until('it fails', async () => (await deployments.show('tested')).reason === reason);
+  });
+
   test('a held stream tells its progress to clients that ask for it', async () => {
     await deployments.create('tested', { env: { LOAD_MS: '300' } });
     const headers = { 'x-millrace-progress': '1' };

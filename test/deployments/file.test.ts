@@ -1,6 +1,7 @@
 // Deployments of the configuration file: applied at start and on reload, and changed only there.
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -21,6 +22,18 @@ const load = (deployments: object, environment = {}) => {
   writeFileSync(file, JSON.stringify({ deployments }));
   return loadConfig({ config: file }, environment);
 };
+
+test('a server with another secret key writes the deployments of the file again', async () => {
+  const { deployments } = load({ filed: { ...testEngine, max: 3 } }).config;
+  const first = await startTestServer({ config: { deployments } });
+  await first.stop();
+  const secret_key = randomBytes(32).toString('base64');
+  const second = await startTestServer({ config: { deployments, secret_key }, on: first });
+  const headers = { authorization: `Bearer ${first.key}` };
+  const response = await second.fetch('/api/v1/deployments/filed', { headers });
+  const { data } = (await response.json()) as { data: DeploymentView };
+  assert.deepEqual([data.max, data.in_file], [3, true]);
+});
 
 describe('deployments of the configuration file', () => {
   const inFile = { ...testEngine, min: 1, env: { VERSION: 'filed' } };

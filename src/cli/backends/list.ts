@@ -55,7 +55,9 @@ export const readBackends = () =>
 const words = { healthy: 'healthy', probation: 'retrying', ejected: 'unavailable' } as const;
 
 /** A backend that fails every request stays healthy for routing if the others fail them too. */
-export function toState({ draining, health, requests, errors }: BackendView): string {
+export function toState({ source, url, draining, health, requests, errors }: BackendView): string {
+  // It stands for a deployment.
+  if (source === 'deployment' && url === null) return draining ? 'unavailable' : 'no replica ready';
   const percent = Math.round((errors / Math.max(1, requests)) * 100);
   const state = health === 'healthy' && percent > 0 ? `failing ${percent}%` : words[health];
   return draining ? `draining, ${state}` : state;

@@ -117,5 +117,5 @@ const plain: MarkdownStream = { write: (text) => text, end: () => '' };
 /** Says on a terminal that another model answered than the one that was asked for. */
 export function noteStandIn({ model, served_by }: Answer): void {
   if (served_by === 'builtin' && process.stderr.isTTY)
-    console.error(styleText('yellow', `The built-in stand-in answered, not ${model}.`));
+    console.error(styleText('yellow', `The stand-in answered, not ${model}.`));
 }

@@ -18,6 +18,7 @@ export function updateCommand(): Command {
     .argument(...deploymentArgument)
     .option('--no-source', 'Return to the default source')
     .option('--no-program', 'Return to the default program')
+    .option('--no-schedule', 'Remove all times of the schedule')
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json, ...options }: DeploymentOptions & JsonOption) => {
       const change = toChange(options);
@@ -43,19 +44,27 @@ export function scaleCommand(): Command {
 }
 
 const actions = [
-  ['rollback', 'Return to the settings before the last change', 'is being rolled back.'],
-  ['stop', 'Stop all replicas; running requests finish', 'stops once its requests have ended.'],
-  ['start', 'Start a stopped deployment again', 'starts with the next request.'],
+  ['rollback', 'Return to the settings before the last change', () => 'is being rolled back.'],
+  [
+    'stop',
+    'Stop all replicas; running requests finish',
+    () => 'stops once its requests have ended.',
+  ],
+  [
+    'start',
+    'Start a deployment again that is stopped or has failed',
+    (min: number) => (min > 0 ? 'starts.' : 'starts with the next request.'),
+  ],
 ] as const;
 
 export const actionCommands = (): Command[] =>
-  actions.map(([action, description, result]) =>
+  actions.map(([action, description, toResult]) =>
     new Command(action)
       .description(description)
       .argument(...deploymentArgument)
       .option('--json', 'Print JSON')
       .action((wanted: string, { json }: JsonOption) =>
-        post(wanted, `/${action}`, {}, json, ({ name }) => `${name} ${result}`),
+        post(wanted, `/${action}`, {}, json, ({ name, min }) => `${name} ${toResult(min)}`),
       ),
   );
 

@@ -72,13 +72,17 @@ async function waitUntilReady(
         const hint = `See \`millrace deployments logs ${data.name}\`.`;
         throw new CliError(`${data.name} ${data.status}. ${data.reason ?? ''} ${hint}`);
       }
-      progress.show(data.replicas.at(-1)?.progress ?? data.status);
+      progress.show(describeProgress(data));
       await setTimeout(pollMs);
     }
   } finally {
     progress.end();
   }
 }
+
+/** Between two attempts to start, it is why the last one failed. */
+const describeProgress = ({ replicas, reason, status }: DeploymentView) =>
+  replicas.at(-1)?.progress ?? (reason === null ? status : `${reason} Trying again.`);
 
 /** A request makes the server start a replica. Its answer, or why there is none, is shown by the state instead. */
 async function askOnce(client: Client, model: string): Promise<void> {

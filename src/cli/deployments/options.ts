@@ -6,6 +6,7 @@ import type { Command } from 'commander';
 import { toNumber } from '#cli/number-option.ts';
 import { CliError } from '#cli/output.ts';
 import type { DeploymentChange } from '#deployments/schema.ts';
+import { parseTimeWindow, type TimeWindow } from '#lib/schedule-text.ts';
 import { toReason } from '#lib/start-error.ts';
 
 export interface DeploymentOptions {
@@ -27,6 +28,7 @@ export interface DeploymentOptions {
   holdSeconds?: number;
   weight?: number;
   checkMemory?: boolean;
+  schedule?: string[] | false;
 }
 
 export function withDeploymentOptions(command: Command): Command {
@@ -50,6 +52,10 @@ export function withDeploymentOptions(command: Command): Command {
     .option('--setup-file <file>', 'Shell script that prepares a machine before the engine starts')
     .option('--min <number>', 'Replicas that always run (default: 0)', toNumber)
     .option('--max <number>', 'Maximum number of replicas (default: 1)', toNumber)
+    .option(
+      '--schedule <time...>',
+      'Time with more replicas: days, from-to, number, time zone, as in "mon-fri 08:00-18:00 2 Europe/Berlin"',
+    )
     .option('--target <number>', 'Running requests per replica to aim for (default: 8)', toNumber)
     .option('--idle <seconds>', 'Idle time before a replica stops (default: 600)', toNumber)
     .option(
@@ -89,10 +95,20 @@ export function toChange(options: DeploymentOptions): DeploymentChange {
     hold_seconds: options.holdSeconds,
     weight: options.weight,
     check_memory: options.checkMemory,
+    schedule: options.schedule === false ? null : options.schedule?.map(toWindow),
   };
   return Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== undefined),
   ) as DeploymentChange;
+}
+
+function toWindow(text: string): TimeWindow {
+  const window = parseTimeWindow(text);
+  if (window === undefined)
+    throw new CliError(
+      `"${text}" is no time of a schedule. Write it as "mon-fri 08:00-18:00 2 Europe/Berlin".`,
+    );
+  return window;
 }
 
 function readText(file: string): string {

@@ -4,7 +4,9 @@ import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { CostView, DeploymentView } from '#deployments/schema.ts';
+import { toCount, toDuration, toMoney, toTokenPrice } from '#lib/format.ts';
+import { toTimeText } from '#lib/schedule-text.ts';
 import { deploymentArgument, getDeployment, listDeployments, toPath } from './find.ts';
 
 export function listCommand(): Command {
@@ -34,24 +36,34 @@ export function showCommand(): Command {
     .description('Show a deployment and its replicas')
     .argument(...deploymentArgument);
   return addView(command, async (wanted: string) => {
-    const data = await getDeployment(createClient('any'), wanted);
-    return { data, text: render(data) };
+    const client = createClient('any');
+    const deployment = await getDeployment(client, wanted);
+    const path = `${toPath(deployment)}/cost`;
+    const { data: cost } = await client.get<{ data: CostView }>(path);
+    return { data: { ...deployment, cost }, text: render(deployment, cost) };
   });
 }
 
-function render(one: DeploymentView): string {
+function render(one: DeploymentView, cost: CostView): string {
   const facts: [string, string][] = [
     ['Name', one.name],
     ['Model', one.model],
     ['Engine', one.engine],
-    ['Weights', one.source ?? one.model],
+    ...toWeights(one),
     ['Runs on', one.runs_on === 'host' ? 'the server’s computer' : one.runs_on],
-    ['Status', one.reason === null ? one.status : `${one.status}: ${one.reason}`],
+    ['Status', toStatus(one)],
     ['Revision', String(one.revision)],
     ...(one.in_file ? [['Settings', 'from the configuration file'] as [string, string]] : []),
     ['Replicas', `${one.min} to ${one.max}, ${one.target} requests each`],
+    ...one.schedule.map((window): [string, string] => ['Schedule', toTimeText(window)]),
     ['Stops after', `${one.idle_seconds} s without need`],
     ['Requests', `${one.running} running, ${one.waiting} waiting`],
+    ['Served', `${toCount(cost.tokens)} tokens since ${cost.since.slice(0, 10)}`],
+    [
+      'Ran',
+      `${toDuration(cost.engine_seconds * 1_000)}, and ${toDuration(cost.idle_hours * 3_600_000)} without any replica`,
+    ],
+    ...toPrice(cost),
   ];
   const width = Math.max(...facts.map(([name]) => name.length)) + 2;
   const lines = facts.map(([name, value]) => `${name.padEnd(width)}${value}`);
@@ -69,6 +81,28 @@ function render(one: DeploymentView): string {
   return [...lines, '', replicas].join('\n');
 }
 
+/** With a reason, a deployment that is ready serves by an older revision. */
+function toStatus({ status, revision, reason }: DeploymentView): string {
+  if (reason === null) return status;
+  return status === 'ready'
+    ? `ready, but revision ${revision} does not start: ${reason}`
+    : `${status}: ${reason}`;
+}
+
+/** A program that is started as it is has no source. */
+function toWeights({ engine, source, model }: DeploymentView): [string, string][] {
+  if (engine === 'command') return [];
+  return [['Weights', source ?? (engine === 'builtin' ? 'the built-in model' : model)]];
+}
+
+/** Nothing if replicas run on the server's own computer. */
+function toPrice({ machine_dollars, dollars_per_million_tokens }: CostView): [string, string][] {
+  if (machine_dollars === 0) return [];
+  const perToken =
+    dollars_per_million_tokens === null ? '' : `, ${toTokenPrice(dollars_per_million_tokens)}`;
+  return [['Cost', `${toMoney(machine_dollars)}${perToken}`]];
+}
+
 export function logsCommand(): Command {
   const command = new Command('logs')
     .description('Print the last lines that the engine printed')
@@ -77,6 +111,6 @@ export function logsCommand(): Command {
     const client = createClient('session');
     const path = `${toPath(await getDeployment(client, wanted))}/log`;
     const { data } = await client.get<{ data: { lines: string[] } }>(path);
-    return { data, text: data.lines.join('\n') };
+    return { data, text: data.lines.join('\n') || 'The engine has printed nothing.' };
   });
 }

@@ -37,6 +37,6 @@ async function remove(wanted: string, { yes, json }: { yes?: true; json?: true }
   const path = weights.name.split('/').map(encodeURIComponent).join('/');
   await createClient('session').delete(`/dashboard/api/weights/${path}`);
   const removed = `Removed ${weights.name} and freed ${size}.`;
-  const standIn = `\nThe built-in stand-in now answers for ${weights.models.join(', ')}.`;
+  const standIn = `\nThe stand-in now answers for ${weights.models.join(', ')}.`;
   report(weights, weights.models.length > 0 ? removed + standIn : removed, json);
 }

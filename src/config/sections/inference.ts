@@ -100,7 +100,7 @@ export const InferenceSettings = Type.Object(
     responses: ResponseSettings,
     batches: BatchSettings,
     stand_in: NullableString(
-      'GGUF file of the stand-in, which answers for models without a backend. If null, the built-in model.',
+      'GGUF file of the stand-in, which answers for models without a backend. If null, a small model that is built in.',
     ),
     preload: Type.Boolean({
       default: false,

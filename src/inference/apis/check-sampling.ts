@@ -19,6 +19,8 @@ export function checkSampling(body: (ChatRequest | CompletionRequest) & WithRawI
       `min_tokens must not exceed max_tokens (${maxTokens}), got ${body.min_tokens}.`,
     );
   }
+  refuseOtherName(body, 'n_predict', 'max_tokens', maxTokens ?? null);
+  refuseOtherName(body, 'n_cmpl', 'n', body.n ?? 1);
   if ([body.stop ?? []].flat().includes('')) {
     throw invalidValue('stop', 'A stop string must have at least one character.');
   }
@@ -28,6 +30,16 @@ export function checkSampling(body: (ChatRequest | CompletionRequest) & WithRawI
       throw invalidValue('logit_bias', 'The keys of logit_bias must be token ids, such as "42".');
     }
   }
+}
+
+/**
+ * llama-server has names of its own for what limits a response, and prefers them. Limits of the caller and the bill
+ * follow `value`, so the other name must not contradict it.
+ */
+function refuseOtherName(body: object, other: string, name: string, value: number | null): void {
+  const given = (body as Record<string, unknown>)[other];
+  if (given == null || given === value) return;
+  throw invalidValue(other, `${other} is another name of ${name}. Send ${name} instead.`);
 }
 
 function checkConstraints(body: ChatRequest | CompletionRequest): void {

@@ -6,7 +6,7 @@ export const noSuchModel = (id: string, match: string | undefined) =>
   new Refusal(
     'not_found',
     `There is no model ${JSON.stringify(id.slice(0, 100))} here.${match ? ` Did you mean ${match}?` : ''} ` +
-      'A new id is added in the file, under models.catalog; SIGHUP reads it again.',
+      'To add an id, write it into the configuration file, under models.catalog, and send the server SIGHUP.',
     { param: 'model' },
   );
 

@@ -111,7 +111,7 @@ function toBackendView(backend: ManagedBackend, { clock, queuedFor }: BackendPar
     concurrency: backend.concurrency,
     draining: backend.draining,
     health: health.state(),
-    reason: health.reason(),
+    reason: backend.hold?.obstacle ?? health.reason(),
     retry_at: retryMs === 0 ? null : new Date(clock.now() + retryMs).toISOString(),
     checked_at: checkedAt === null ? null : new Date(checkedAt).toISOString(),
     outstanding: backend.outstanding,

@@ -18,6 +18,10 @@ export const deployments: Record<string, OperationText> = {
   listKnownModels: {
     description: 'Lists well-known open models, with their size and licence.',
   },
+  getWhatADeploymentServedAndCost: {
+    description:
+      'Returns the tokens that a deployment served in the last 30 days or since it was created, how long its replicas ran, what their machines cost in that time, and how many hours it had no replica.',
+  },
   deployAModel: {
     description:
       'Runs a model beside the server, or with `runs_on` on machines of an instance type. A replica starts with the first request unless `min` is set. For owners who are signed in, because engines may be processes of the server.',

@@ -1,8 +1,9 @@
 // Deployments: engines that this server runs by itself, as backends of models.
 
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import { readHostId } from '#cloud/hosts/own-host.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
+import type { Offers } from '#cloud/placement/instance-types.ts';
 import { Deployments } from '#deployments/deployments.ts';
 import { createEngines } from '#deployments/engines.ts';
 import { createFits, type Fits, toMemoryPlaces } from '#deployments/fits.ts';
@@ -24,18 +25,20 @@ export function openDeployments(
   core: Core,
   models: Models,
   { router }: Serving,
-  { machines, fits }: { machines: EngineMachines; fits: Fits },
+  { machines, offers, fits }: { machines: EngineMachines; offers: () => Offers; fits: Fits },
 ): Deployments {
   const { config, db, clock, log, audit, seal } = core;
   const { catalog, backends } = models;
   const hostId = readHostId(config.data_dir);
   const rows = new DeploymentRows({ db, clock, log }, seal, hostId);
   const engines = createEngines(
-    { folder: join(config.data_dir, 'replicas'), home: join(config.data_dir, 'engines') },
+    // Absolute, because an engine has a working directory of its own.
+    { folder: resolve(config.data_dir, 'replicas'), home: resolve(config.data_dir, 'engines') },
     { clock, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
   );
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
+  const hourlyCents = (type: string) => offers().find(type)?.type.price_cents_per_hour ?? 0;
   const shared = { db, clock, log, audit, catalog, registry, router };
-  return new Deployments({ ...shared, rows, runs, fits, engines });
+  return new Deployments({ ...shared, rows, runs, fits, engines, hourlyCents });
 }

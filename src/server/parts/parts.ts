@@ -27,7 +27,11 @@ export async function openParts(config: Config, clock: Clock) {
     models,
     serving,
     batches: openBatches(core, models, serving),
-    deployments: openDeployments(core, models, serving, { machines: cloud.engineMachines, fits }),
+    deployments: openDeployments(core, models, serving, {
+      machines: cloud.engineMachines,
+      offers: cloud.offers,
+      fits,
+    }),
     fits,
     cloud,
     dashboard: createDashboardBuild(core.log),

@@ -310,6 +310,22 @@ describe('inference over HTTP', () => {
       }
   });
 
+  test('llama-server’s own names do not change how much may be generated', async () => {
+    for (const [param, more] of [
+      ['n_predict', { max_tokens: 1, n_predict: 4_000 }],
+      ['n_predict', { n_predict: -1 }],
+      ['n_cmpl', { max_tokens: 1, n_cmpl: 8 }],
+    ] as const)
+      for (const response of [await chat(more), await complete(more)]) {
+        const { error } = (await response.json()) as { error: { code: string; param: string } };
+        assert.deepEqual(
+          [response.status, error?.code, error?.param],
+          [400, 'invalid_value', param],
+        );
+      }
+    assert.equal((await chat({ max_tokens: 2, n_predict: 2, n: 1, n_cmpl: 1 })).status, 200);
+  });
+
   test('suffix is refused: this model can’t fill in the middle', async () => {
     const response = await complete({ suffix: ' the end', max_tokens: 2 });
     const { error } = (await response.json()) as { error: { code: string; param: string } };

@@ -1,8 +1,9 @@
 // Asks for confirmation before an action that can't be undone.
 
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { Dialog } from './dialog.tsx';
 import { ErrorNotice } from './error-notice.tsx';
 
 interface ConfirmDialogProps {
@@ -20,7 +21,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
   const { title, children, action, cancel = 'Cancel', onConfirm, onClose } = props;
   const confirm = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   return (
-    <Modal opened onClose={onClose} title={title}>
+    <Dialog onClose={onClose} title={title}>
       <Stack>
         <Text size="sm" component="div">
           {children}
@@ -35,6 +36,6 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,9 +1,10 @@
 // Asks before unsaved input is lost: when a dialog is closed, and when the page is left, by a link, the back button
 // or a reload.
 
-import { Modal, type ModalProps } from '@mantine/core';
+import type { ModalProps } from '@mantine/core';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { ConfirmDialog } from './confirm-dialog.tsx';
+import { Dialog } from './dialog.tsx';
 
 interface LeaveGuardOptions {
   /** True while there is something to lose. */
@@ -91,9 +92,9 @@ export function GuardedModal({ guard, onClose, children, ...modal }: GuardedModa
   return (
     <>
       {/* Escape closes the upper dialog only. */}
-      <Modal opened onClose={close} closeOnEscape={dialog === null} {...modal}>
+      <Dialog onClose={close} closeOnEscape={dialog === null} {...modal}>
         {children(close, () => leaveNow(onClose))}
-      </Modal>
+      </Dialog>
       {dialog}
     </>
   );

@@ -27,6 +27,7 @@ import {
   EnvironmentFields,
   MachineFields,
   ScalingFields,
+  ScheduleField,
 } from './settings-fields.tsx';
 
 interface DeployDialogProps {
@@ -94,6 +95,7 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
       <EnvironmentFields deployment={deployment} />
       {place !== 'host' && <MachineFields deployment={deployment} />}
       <ScalingFields deployment={deployment} />
+      <ScheduleField deployment={deployment} />
     </FormDialog>
   );
 }

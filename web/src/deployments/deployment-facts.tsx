@@ -4,6 +4,7 @@ import { Anchor, Code, Paper, SimpleGrid } from '@mantine/core';
 import { Link } from 'wouter';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { toCount, toDuration } from '#lib/format.ts';
+import { toTimeText } from '#lib/schedule-text.ts';
 import { Fact } from '../components/facts.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { toModelPath } from '../models/backends.ts';
@@ -32,9 +33,12 @@ export const DeploymentFacts = ({ deployment }: { deployment: DeploymentView }) 
       <Fact name="Replicas">
         {countReady(deployment)} ready{' '}
         <span className="muted">
-          minimum {deployment.min}, maximum {deployment.max}
+          minimum {deployment.current_min}, maximum {deployment.max}
         </span>
       </Fact>
+      {deployment.schedule.length > 0 && (
+        <Fact name="Schedule">{deployment.schedule.map(toTimeText).join('; ')}</Fact>
+      )}
       <Fact name="Requests">
         {toCount(deployment.running)} running, {toCount(deployment.waiting)} waiting{' '}
         <span className="muted">target {toCount(deployment.target)} per replica</span>

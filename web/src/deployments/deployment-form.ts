@@ -1,6 +1,7 @@
 // The fields of the form for deployments, as the API takes them.
 
 import type { DeploymentChange } from '#deployments/schema.ts';
+import { parseTimeWindow, type TimeWindow } from '#lib/schedule-text.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { FieldProblem } from '../field-errors.ts';
 import type { Engine } from './deployments.ts';
@@ -43,7 +44,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'min',
     label: 'Minimum replicas',
-    description: '0 frees the GPU when it is idle.',
+    description: 'They always run. 0 frees the GPU.',
     initial: 0,
     min: 0,
     max: 64,
@@ -51,7 +52,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'max',
     label: 'Maximum replicas',
-    description: 'How many may run under load.',
+    description: 'How many may run at the same time.',
     initial: 1,
     min: 1,
     max: 64,
@@ -59,7 +60,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'target',
     label: 'Target requests',
-    description: 'More per replica start another one.',
+    description: 'Requests per replica. More start another one.',
     initial: 8,
     min: 1,
     max: 10_000,
@@ -67,7 +68,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'idle_seconds',
     label: 'Idle time (s)',
-    description: 'Before a replica too many is stopped.',
+    description: 'How long an unused replica runs on.',
     initial: 600,
     min: 1,
     max: 604_800,
@@ -77,7 +78,14 @@ export const numberFields: readonly NumberField[] = [
 type Settings = Required<
   Pick<
     DeploymentChange,
-    NumberField['name'] | 'args' | 'source' | 'program' | 'image' | 'check_memory' | 'setup'
+    | NumberField['name']
+    | 'args'
+    | 'source'
+    | 'program'
+    | 'image'
+    | 'check_memory'
+    | 'setup'
+    | 'schedule'
   >
 > &
   Pick<DeploymentChange, 'env'>;
@@ -95,12 +103,23 @@ export function parseSettings(form: FormData): Settings {
     ...numbers,
     args: toLines(toFieldText(form, 'args')),
     check_memory: form.get('check_memory') !== null,
+    schedule: toLines(toFieldText(form, 'schedule')).map(toWindow),
     source: toFieldText(form, 'source') || null,
     program: toFieldText(form, 'program') || null,
     image: toFieldText(form, 'image') || null,
     setup: toFieldText(form, 'setup') || null,
     ...(env === null && form.get('clear_env') === null ? {} : { env: env ?? {} }),
   };
+}
+
+function toWindow(line: string): TimeWindow {
+  const window = parseTimeWindow(line);
+  if (window === undefined)
+    throw new FieldProblem(
+      'schedule',
+      `“${line}” is not like mon-fri 08:00-18:00 2 Europe/Berlin.`,
+    );
+  return window;
 }
 
 /** Null if there is none. */

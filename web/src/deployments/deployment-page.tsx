@@ -12,6 +12,7 @@ import { Page } from '../components/page.tsx';
 import { useDelete } from '../components/use-delete.tsx';
 import { useMe } from '../current-user.ts';
 import { DeployDialog } from './deploy-dialog.tsx';
+import { DeploymentCost } from './deployment-cost.tsx';
 import { DeploymentFacts } from './deployment-facts.tsx';
 import { DeploymentStatus } from './deployment-status.tsx';
 import { deploymentsKey, toApiPath, toDeploymentKey, useDeployment } from './deployments.ts';
@@ -48,6 +49,7 @@ export default function DeploymentPage({ name }: { name: string }) {
           <DeploymentStatus deployment={deployment} />
           <DeploymentFacts deployment={deployment} />
           <Replicas deployment={deployment} />
+          <DeploymentCost name={name} />
           {canManage && <EngineLog name={name} />}
         </div>
       )}
@@ -84,6 +86,11 @@ function Actions({ deployment, isActing, onChoose }: ActionsProps) {
       >
         {isStopped ? 'Start' : 'Stop'}
       </Button>
+      {deployment.status === 'failed' && (
+        <Button variant="default" loading={isActing} onClick={() => onChoose('start')}>
+          Try again
+        </Button>
+      )}
       {deployment.can_roll_back && (
         <Button variant="default" loading={isActing} onClick={() => onChoose('rollback')}>
           Roll back

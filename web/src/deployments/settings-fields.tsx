@@ -2,6 +2,7 @@
 
 import { Checkbox, SimpleGrid } from '@mantine/core';
 import type { DeploymentView } from '#deployments/schema.ts';
+import { toTimeText } from '#lib/schedule-text.ts';
 import { TextareaField, TextField } from '../components/fields.tsx';
 import { engineFields, numberFields } from './deployment-form.ts';
 import type { Engine } from './deployments.ts';
@@ -20,7 +21,7 @@ const texts = [
   {
     name: 'program',
     label: 'Program',
-    description: 'Its path on the server, or its name.',
+    description: 'The engine’s path on the server, or its name.',
   },
 ] as const;
 
@@ -111,6 +112,19 @@ export const MachineFields = ({ deployment }: FieldsProps) => (
       maxRows={8}
     />
   </>
+);
+
+export const ScheduleField = ({ deployment }: FieldsProps) => (
+  <TextareaField
+    name="schedule"
+    label="Schedule"
+    description="Times with more replicas, one per line: days, from-to, replicas, time zone."
+    placeholder="mon-fri 08:00-18:00 2 Europe/Berlin"
+    defaultValue={deployment?.schedule.map(toTimeText).join('\n')}
+    autosize
+    minRows={2}
+    maxRows={8}
+  />
 );
 
 export const ScalingFields = ({ deployment }: FieldsProps) => (

@@ -1,4 +1,4 @@
-// What is not as it should be, the worst first: failing backends, unhealthy machines, hosts that can't be reached, a
+// What is not as it should be, the worst first: failed deployments and backends, unhealthy machines, hosts that can't be reached, a
 // budget that is nearly used up, and models that only a stand-in answers for.
 
 import { Anchor, Button, Paper, Text } from '@mantine/core';

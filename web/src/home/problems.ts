@@ -2,10 +2,12 @@
 
 import type { HostView } from '#cloud/hosts/schema.ts';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
+import type { DeploymentView } from '#deployments/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import { toCounted, toMoney, toPercent } from '#lib/format.ts';
 import { type Allowance, useAccountLimits } from '../api-keys/limits.ts';
 import type { Tone } from '../components/status-badge.tsx';
+import { toDeploymentPath, useDeployments } from '../deployments/deployments.ts';
 import { useHosts } from '../hosts/hosts.ts';
 import { nameOf, toMachinePath, useDetails, useInstances } from '../machines/instances.ts';
 import { toState } from '../models/backend-row.tsx';
@@ -31,13 +33,15 @@ export function useProblems(): Problem[] | undefined {
   const instances = useInstances().data?.data;
   const details = useDetails();
   const hosts = useHosts().data?.data;
+  const deployments = useDeployments().data?.data;
   const account = useAccountLimits().data;
   const used = useUsage(toLastDay(Date.now()), 'model').data;
-  if (!backends || !instances || !hosts || !account || !used) return undefined;
+  if (!backends || !instances || !hosts || !deployments || !account || !used) return undefined;
   const usedModels = new Set(used.map(({ group }) => group));
   return [
     ...toHostProblems(hosts),
     ...toMachineProblems(instances, details),
+    ...toDeploymentProblems(deployments),
     ...toBackendProblems(backends),
     ...toBudgetProblems(account),
     ...toStandInProblems(backends, usedModels),
@@ -75,6 +79,19 @@ const toMachineProblems = (
         href: toMachinePath(instance),
       };
     });
+
+/** With a reason, a deployment that is ready serves by an older revision. */
+const toDeploymentProblems = (deployments: DeploymentView[]): Problem[] =>
+  deployments
+    .filter(({ status, reason }) => status === 'failed' || (status === 'ready' && reason !== null))
+    .map(({ id, name, status, revision, reason }) => ({
+      id,
+      tone: status === 'failed' ? 'bad' : 'warning',
+      title: `Deployment ${name}`,
+      state: status === 'failed' ? 'failed' : `revision ${revision} does not start`,
+      detail: reason,
+      href: toDeploymentPath(name),
+    }));
 
 /** A draining backend fails nothing: it gets no requests. */
 const toBackendProblems = (backends: BackendView[]): Problem[] =>
@@ -127,7 +144,7 @@ function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<stri
     tone: 'warning',
     title: model,
     state: standInLabel,
-    detail: 'Programs ask for it, and a small model answers, free of charge.',
+    detail: 'Programs ask for it, and the stand-in answers, free of charge.',
     href: toModelPath(model),
     action: serve(model),
   });
@@ -138,7 +155,7 @@ function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<stri
     tone: 'warning',
     title: toCounted(others, used.length === 0 ? 'model' : 'other model'),
     state: standInLabel,
-    detail: 'Nothing serves them yet, so a small model answers for them, free of charge.',
+    detail: 'Nothing serves them yet, so the stand-in answers for them, free of charge.',
     href: '/models',
     ...(used.length === 0 ? { action: serve(first) } : {}),
   };

@@ -1,11 +1,12 @@
 // Checks a host and lists the result of each check.
 
-import { Button, Group, Modal, Skeleton, Stack, Text } from '@mantine/core';
+import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
 import IconCheck from '@tabler/icons-react/dist/esm/icons/IconCheck.mjs';
 import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
 import { useQuery } from '@tanstack/react-query';
 import type { HostChecks, HostView } from '#cloud/hosts/schema.ts';
 import { post } from '../api.ts';
+import { Dialog } from '../components/dialog.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { toHostPath } from './hosts.ts';
 
@@ -30,7 +31,7 @@ export function HostCheckDialog({ host, onClose }: { host: HostView; onClose: ()
   });
   const { data } = check;
   return (
-    <Modal opened onClose={onClose} title={`Host check of “${host.name}”`}>
+    <Dialog onClose={onClose} title={`Host check of “${host.name}”`}>
       <Stack>
         {check.isFetching && <Skeleton h={220} aria-busy="true" />}
         {!check.isFetching && <ErrorNotice error={check.error} />}
@@ -70,6 +71,6 @@ export function HostCheckDialog({ host, onClose }: { host: HostView; onClose: ()
           <Button onClick={onClose}>Done</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,11 +1,11 @@
 // The dialogs for actions on machines: boot log, rename, tags, restart and terminate.
 
-import { Modal } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import type { Instance } from '#cloud/schema.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { Dialog } from '../components/dialog.tsx';
 import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { BootLog } from './boot-log.tsx';
@@ -75,9 +75,9 @@ interface InstanceDialogProps {
 }
 
 const BootLogDialog = ({ instance, onClose }: InstanceDialogProps) => (
-  <Modal opened onClose={onClose} title={`Boot log of “${nameOf(instance)}”`} size="xl">
+  <Dialog onClose={onClose} title={`Boot log of “${nameOf(instance)}”`} size="xl">
     <BootLog instance={instance} />
-  </Modal>
+  </Dialog>
 );
 
 function RenameDialog({ instance, onClose }: InstanceDialogProps) {

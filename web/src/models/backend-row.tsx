@@ -1,11 +1,13 @@
 // One backend of a model: its status, its speed, and the actions on it.
 
-import { ActionIcon, Badge, Group, Menu, Text } from '@mantine/core';
+import { ActionIcon, Anchor, Group, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
+import { Link } from 'wouter';
 import type { BackendView } from '#inference/backends/schema.ts';
 import { toCounted, toDuration, toRate } from '#lib/format.ts';
 import { toRelative } from '../components/relative-time.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
+import { toDeploymentPath } from '../deployments/deployments.ts';
 import { standInLabel } from './backends.ts';
 
 export type BackendAction = 'drain' | 'resume' | 'remove';
@@ -17,12 +19,6 @@ interface BackendRowProps {
   canManage: boolean;
   onChoose: (task: BackendAction) => void;
 }
-
-/** Names of the models that answer for a model without a backend. */
-const standInNames: Record<string, string> = {
-  builtin: 'built-in model',
-  'stand-in': 'configured stand-in',
-};
 
 export function BackendRow({ backend, name, canManage, onChoose }: BackendRowProps) {
   const { kind, outstanding, errors, requests, requests_per_second, first_token_ms } = backend;
@@ -41,11 +37,7 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
     <Group gap="xs" wrap="nowrap" align="flex-start" justify="space-between" className="backend">
       <div>
         <Group gap={6}>
-          {kind === 'stand-in' ? (
-            <Badge variant="default" tt="none">
-              {standInNames[backend.name] ?? backend.name}
-            </Badge>
-          ) : (
+          {kind !== 'stand-in' && (
             <Text size="sm" fw={500} className="breakable">
               {name}
             </Text>
@@ -55,6 +47,11 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
         <Text size="xs" c="dimmed" className="breakable">
           {facts.join(' · ')}
         </Text>
+        {backend.source === 'deployment' && (
+          <Anchor component={Link} href={toDeploymentPath(deploymentOf(backend))} size="xs">
+            Deployment {deploymentOf(backend)}
+          </Anchor>
+        )}
         {backend.url && (
           <Text size="xs" c="dimmed" className="breakable">
             {[backend.server, backend.url, backend.upstream_model].filter(Boolean).join(' · ')}
@@ -72,7 +69,9 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
           </Text>
         )}
       </div>
-      {canManage && kind === 'upstream' && <BackendMenu backend={backend} onChoose={onChoose} />}
+      {canManage && kind === 'upstream' && backend.source !== 'deployment' && (
+        <BackendMenu backend={backend} onChoose={onChoose} />
+      )}
     </Group>
   );
 }
@@ -83,8 +82,19 @@ const toTimes = (count: number) => (count === 1 ? 'once' : `${count} times`);
 const isUntried = ({ requests, first_token_ms, checked_at }: BackendView) =>
   requests === 0 && first_token_ms === null && checked_at === null;
 
+/** Stands for a deployment without a replica that takes requests. */
+const isHolding = ({ source, url }: BackendView) => source === 'deployment' && url === null;
+
+/** The name of a replica ends with a hyphen and eight characters of its id. */
+const deploymentOf = (backend: BackendView) =>
+  isHolding(backend) ? backend.name : backend.name.slice(0, -9);
+
 export function toState(backend: BackendView): { tone: Tone; word: string } {
   if (backend.kind === 'stand-in') return { tone: 'warning', word: standInLabel };
+  if (isHolding(backend))
+    return backend.draining
+      ? { tone: 'warning', word: 'unavailable' }
+      : { tone: 'off', word: 'no replica ready' };
   if (backend.draining) return { tone: 'off', word: 'draining' };
   // A backend that fails every request stays healthy for routing if the others fail them too.
   const percent = Math.round((backend.errors / Math.max(1, backend.requests)) * 100);

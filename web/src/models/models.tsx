@@ -148,7 +148,7 @@ const ModelId = ({ model, isFree }: { model: ModelWeights; isFree: boolean }) =>
     </Text>
     <Text size="xs" c="dimmed">
       {toPricePair(model.price)}
-      {isFree && ', free while a stand-in answers'}
+      {isFree && ', free while the stand-in answers'}
     </Text>
     {model.aliases.length > 0 && (
       <Text size="xs" c="dimmed">

@@ -22,7 +22,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
     warning: ({ models }) =>
       models.length === 0
         ? 'No model uses these weights.'
-        : `The built-in model then answers for ${models.join(', ')}.`,
+        : `The stand-in then answers for ${models.join(', ')}.`,
     pathOf: ({ name }) =>
       `/dashboard/api/weights/${name.split('/').map(encodeURIComponent).join('/')}`,
     queryKeys: [weightsKey],
@@ -37,7 +37,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
         columns={canUse ? [...columns, removal.column] : columns}
         empty={
           <Text size="sm" c="dimmed">
-            None yet. Until you pull weights for a model, the small built-in model answers for it.
+            None yet. Until you pull weights for a model, the stand-in answers for it.
           </Text>
         }
       />

@@ -5,7 +5,7 @@ import type { Outcome } from '#accounts/conversations/schema.ts';
 import type { ModelWeights } from '#inference/weights/schema.ts';
 import { useStandIns } from '../models/backends.ts';
 import { toDefaultModel, useChatModels, useModelOverview } from '../models/use-models.ts';
-import { standIns as standInNames } from './turn-view.tsx';
+import { standInNames } from './turn-view.tsx';
 
 export interface ModelFacts {
   /** The models that chat; null while they load. */
@@ -35,7 +35,7 @@ export function useModelFacts(): ModelFacts {
     takesImages: (id) => !standIns.has(id) && (byId.get(id)?.input.includes('image') ?? false),
     toCost(id, { served_by, prompt_tokens, completion_tokens }) {
       const price = priceOf(id);
-      if (served_by != null && served_by in standInNames) return 0;
+      if (served_by != null && standInNames.has(served_by)) return 0;
       if (price === undefined || prompt_tokens == null || completion_tokens == null) return null;
       return (price.input * prompt_tokens + price.output * completion_tokens) / 1e6;
     },

@@ -1,8 +1,9 @@
 // Sharing of a conversation with the team: what it means, the link, and how to undo it.
 
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { SecretField } from '../components/copy-button.tsx';
+import { Dialog } from '../components/dialog.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { type Saving, toConversationPath } from './library.ts';
 
@@ -16,7 +17,7 @@ export function ShareDialog({ saving: { saved, share }, onClose }: ShareDialogPr
   if (saved === null) return null;
   const link = `${location.origin}/#${toConversationPath(saved.id)}`;
   return (
-    <Modal opened onClose={onClose} title="Share conversation" size="lg">
+    <Dialog onClose={onClose} title="Share conversation" size="lg">
       <Stack>
         <Text size="sm">
           Everyone in your account who has the link can read this conversation, with its system
@@ -49,6 +50,6 @@ export function ShareDialog({ saving: { saved, share }, onClose }: ShareDialogPr
           </Group>
         )}
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

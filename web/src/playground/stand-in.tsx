@@ -13,7 +13,7 @@ export function StandInNotice({ models }: { models: readonly string[] }) {
     <Group gap="xs">
       <StatusBadge tone="warning">{standInLabel}</StatusBadge>
       <Text size="xs" c="dimmed">
-        {models.join(' and ')} {isOne ? 'has' : 'have'} no backend yet, so a small model answers for{' '}
+        {models.join(' and ')} {isOne ? 'has' : 'have'} no backend yet, so the stand-in answers for{' '}
         {isOne ? 'it' : 'them'}, free of charge.
       </Text>
       <Anchor

@@ -102,7 +102,6 @@ function UserTurn({ turn, responding, actions, editing, onEditing }: EditableTur
 
 function ResponseTurn({ turn, isLast, responding, actions }: TurnProps) {
   const { text, outcome, tokens, tool_calls = [], reasoning = '', lane } = turn;
-  const standIn = standIns[outcome?.served_by ?? ''];
   const growing = outcome == null && responding;
   return (
     <div className="turn">
@@ -135,7 +134,7 @@ function ResponseTurn({ turn, isLast, responding, actions }: TurnProps) {
           {...(isLast && actions ? { onRetry: () => actions.onRegenerate(lane) } : {})}
         />
       )}
-      {standIn && <StandInNotice name={standIn} />}
+      {standInNames.has(outcome?.served_by ?? '') && standInNotice}
       {outcome && (
         <Group gap={2} mih={28} className="turn-actions">
           {text !== '' && <CopyButton value={text} label="Copy response" />}
@@ -165,19 +164,16 @@ const toDetail = ({ suggestion, request_id }: NonNullable<Outcome['failure']>) =
   ...(suggestion == null ? {} : { suggestion }),
 });
 
-/** Models that answer for a model without a backend, by their name in the `x-served-by` header. */
-export const standIns: Record<string, string> = {
-  builtin: 'the small built-in model',
-  'stand-in': 'the configured stand-in',
-};
+/** What the `x-served-by` header names if the stand-in answered: the built-in model, or the configured one. */
+export const standInNames: ReadonlySet<string> = new Set(['builtin', 'stand-in']);
 
-const StandInNotice = ({ name }: { name: string }) => (
+const standInNotice = (
   <Group gap="xs">
     <Badge variant="default" tt="none">
       Stand-in
     </Badge>
     <Text size="xs" c="dimmed">
-      This model has no backend yet, so {name} answered instead.
+      This model has no backend yet, so the stand-in answered instead.
     </Text>
   </Group>
 );

@@ -1,7 +1,8 @@
 // The list of keyboard shortcuts, which `?` opens.
 
-import { Modal, Stack, Title } from '@mantine/core';
+import { Stack, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { Dialog } from '../components/dialog.tsx';
 import { useMe } from '../current-user.ts';
 import { toNavigation } from './navigation.ts';
 import { Key, modifier } from './shortcuts.tsx';
@@ -10,7 +11,7 @@ export default function ShortcutList({ onClose }: { onClose: () => void }) {
   const { canUse } = useMe();
   const pages = toNavigation(canUse).flatMap(({ items }) => items);
   return (
-    <Modal opened onClose={onClose} title="Keyboard shortcuts" size="lg">
+    <Dialog onClose={onClose} title="Keyboard shortcuts" size="lg">
       <Stack gap="lg">
         <Group title="General">
           <Shortcut name="Search and commands" keys={[modifier, 'K']} />
@@ -25,7 +26,7 @@ export default function ShortcutList({ onClose }: { onClose: () => void }) {
           ))}
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

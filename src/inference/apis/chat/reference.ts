@@ -7,7 +7,7 @@ export const chatText: EndpointText = {
   description:
     'Answers a list of messages, as OpenAI’s chat completions do. With `stream: true` the answer arrives as ' +
     'server-sent events, which end with `data: [DONE]`. The `x-served-by` header names what answered; it is ' +
-    '`builtin` if the built-in model stood in.',
+    '`builtin` if the stand-in answered.',
   body: { model, messages, max_tokens: 64 },
   response: {
     id: 'chatcmpl-8f14e45fceea167a',

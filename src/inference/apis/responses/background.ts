@@ -160,11 +160,12 @@ export class BackgroundResponses {
 
   async #look(): Promise<void> {
     const { rows } = this.#parts;
+    // Each by itself: a failure of one must not hold up the others.
     for (const { account_id, response_id } of await rows.findLost()) {
-      await this.#close(account_id, response_id, lostServer);
+      await this.#try(() => this.#close(account_id, response_id, lostServer));
     }
     for (const { account_id, response_id } of await rows.findRevoked()) {
-      await this.#close(account_id, response_id, callerGone);
+      await this.#try(() => this.#close(account_id, response_id, callerGone));
       this.#running.get(response_id)?.abort();
     }
     await this.#held.sort((ids) => rows.findStates(ids));

@@ -6,17 +6,21 @@ import { toResponseObject } from './response-object.ts';
 import type { InputItem, ResponseObject, ResponseRequest } from './schema.ts';
 import type { Turn } from './store.ts';
 import { backgroundInBatch, unstorableBackground } from './stored-errors.ts';
+import type { Translated } from './to-task.ts';
+
+/** How a response is generated. */
+export type ResponseGeneration = Generation & Pick<Translated, 'task'>;
 
 export async function defer(
   request: ResponseRequest,
   { place, items }: Turn,
-  { task, format }: Generation,
+  { task, format }: ResponseGeneration,
   { id, accountId, caller, responses }: Origin & WithResponses,
 ): Promise<Translation> {
   const { background, followers, clock, admit } = responses;
   if (caller === undefined) throw backgroundInBatch();
   if (request.store === false) throw unstorableBackground();
-  const admitted = { caller, bodyBytes: countBytes(request, items) };
+  const admitted = { caller, bodyBytes: countBytes(request, items, task) };
   const { asked, reservation } = await admit(admitted, task, format);
   const created = Math.floor(clock.now() / 1000);
   const begun = toResponseObject(request, { id: `resp_${id}`, created, model: asked.id });
@@ -27,6 +31,11 @@ export async function defer(
   return { follow: await followers.open(accountId, queued.id, -1), headers };
 }
 
-/** Size of a request without its body. */
-export const countBytes = (request: ResponseRequest, items: readonly InputItem[]): number =>
-  Buffer.byteLength(JSON.stringify([request, items]));
+/** Size of a request without its body. Its tools count as they are defined for the model. */
+export const countBytes = (
+  request: ResponseRequest,
+  items: readonly InputItem[],
+  { body }: Translated['task'],
+): number => countJson([{ ...request, tools: body.tools }, items]);
+
+export const countJson = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));

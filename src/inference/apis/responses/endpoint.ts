@@ -1,8 +1,9 @@
 // POST /v1/responses, /v1/responses/compact and /v1/responses/input_tokens.
 
-import { defineEndpoint, type Generation, type Origin } from '#inference/apis/endpoint.ts';
+import { defineEndpoint, type Origin } from '#inference/apis/endpoint.ts';
+import type { ChatRequest } from '#inference/schema.ts';
 import { toCompaction } from './compact.ts';
-import { defer } from './defer.ts';
+import { countJson, defer, type ResponseGeneration } from './defer.ts';
 import { createResponsesFormat } from './format.ts';
 import type { WithResponses } from './parts.ts';
 import { compactText, inputTokensText, responseText } from './reference.ts';
@@ -17,6 +18,7 @@ import {
   InputTokensRequest,
   type ResponseObject,
   ResponseRequest,
+  type ResponseTool,
 } from './schema.ts';
 import { createSealer } from './sealer.ts';
 import { toTask } from './to-task.ts';
@@ -50,7 +52,10 @@ export const compactEndpoint = defineEndpoint({
       store: false,
     });
     const sealer = createSealer(from.responses.seal, from.accountId);
-    return { ...toCompaction(body, items, sealer, from.id), addedBytes: countAdded(body, items) };
+    return {
+      ...toCompaction(body, items, sealer, from.id),
+      addedBytes: countAdded(body, items, {}),
+    };
   },
 });
 
@@ -84,7 +89,7 @@ export function toGeneration(
   request: ResponseRequest,
   turn: GivenTurn,
   from: Pick<ResponsesOrigin, 'id' | 'accountId' | 'responses'>,
-): Generation {
+): ResponseGeneration {
   const { seal, clock } = from.responses;
   const sealer = createSealer(seal, from.accountId);
   const { task, tools, names } = toTask(request, turn.items, sealer.open);
@@ -98,22 +103,23 @@ export function toGeneration(
   });
   return {
     task,
-    addedBytes: countAdded(request, turn.items),
+    addedBytes: countAdded(request, turn.items, task.body),
     format: { ...format, names },
   };
 }
 
-/** Bytes of the definition that stands for a tool without parameters of its own. */
-const definitionBytes = 800;
-
-/** Bytes of the prompt that are not in the request: earlier items, and definitions of tools. */
+/** Bytes of the prompt that are not in the request: earlier items, and definitions that stand for tools. */
 function countAdded(
   { input, tools }: Pick<ResponseRequest, 'input' | 'tools'>,
   items: readonly InputItem[],
+  { tools: defined }: Pick<ChatRequest, 'tools'>,
 ): number {
   const isAll = Array.isArray(input) ? items.length === input.length : items.length <= 1;
   const hasOthers = Array.isArray(input) && items.some((item, index) => item !== input[index]);
-  const added = isAll && !hasOthers ? 0 : Buffer.byteLength(JSON.stringify(items));
-  const defined = (tools ?? []).filter(({ type }) => type !== 'function');
-  return added + defined.length * definitionBytes;
+  const added = isAll && !hasOthers ? 0 : countJson(items);
+  // A function is defined in the request itself.
+  const isDefined = tools?.length === defined?.length && tools?.every(isFunction);
+  return added + (defined == null || isDefined ? 0 : countJson(defined));
 }
+
+const isFunction = ({ type }: ResponseTool) => type === 'function';

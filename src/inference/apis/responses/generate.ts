@@ -19,7 +19,7 @@ export const createGenerate =
       caller,
       begunMs: performance.now(),
       headers: {},
-      bodyBytes: countBytes(request, items),
+      bodyBytes: countBytes(request, items, task),
       delivery,
       reservation,
       fixedHeaders: [],

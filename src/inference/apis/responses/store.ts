@@ -22,6 +22,7 @@ import {
   insertItems,
   insertResponse,
   isLive,
+  liveStatuses,
   maxDeleted,
   sizeOf,
   toBody,
@@ -266,7 +267,10 @@ export class ResponseStore {
           .select(['body', 'status'])
           .where('id', '=', id)
           .where('account_id', '=', accountId)
-          .where('created_at', '>=', this.#keptSince())
+          // One that has not ended is kept until it has.
+          .where(({ or, eb }) =>
+            or([eb('created_at', '>=', this.#keptSince()), eb('status', 'in', liveStatuses)]),
+          )
           .executeTakeFirst()
       : undefined;
     if (row === undefined) throw responseNotFound(id);

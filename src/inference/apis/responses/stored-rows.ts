@@ -13,7 +13,7 @@ export const maxDeleted = 100;
 /** Rows of one statement. SQLite takes 32,766 values. */
 const insertedItems = 1_000;
 
-const liveStatuses = ['queued', 'in_progress'];
+export const liveStatuses = ['queued', 'in_progress'];
 export const isLive = (status: string) => liveStatuses.includes(status);
 
 /** Adds to the sum of the account's bytes, and returns it. */

@@ -38,6 +38,9 @@ export function toRequestBody(
     ...(server === 'sglang' && toSglang(body)),
     ...toConstrained(task, server),
     model,
+    // Other names of `max_tokens` and `n`, which may have been reduced since the request was checked.
+    n_predict: undefined,
+    n_cmpl: undefined,
     // A number can't represent every 64-bit seed.
     seed: typeof body.seed === 'bigint' ? rawJSON(`${body.seed}`) : body.seed,
     stream: streams || undefined,

@@ -335,6 +335,29 @@ for (const database of databases) {
       await submit(server, { accountId });
     });
 
+    test('what a server left for longer than responses are kept fails, and holds up no other', async (t) => {
+      const idle = startServer(t, null);
+      const { accountId } = await newAccount();
+      const left = [await submit(idle, { accountId }), await submit(idle, { accountId })] as const;
+      const runner = { runner: newId(), lease_until: clock.now() };
+      await db.updateTable('response_runs').set(runner).where('response_id', 'in', left).execute();
+      // Its server was killed after it had written the response, and before it ended the run.
+      const ended = { ...responseObject({ output: [] }), id: left[1] as ResponseObject['id'] };
+      await idle.store.complete(accountId, ended);
+      clock.turn(options.keepMs + 1);
+      const server = startServer(t, async (run) => {
+        await run.save({ ...responseObject({ output: [] }), id: run.id, background: true });
+      });
+      const id = await submit(server, { accountId });
+      await until(
+        'it has ended',
+        async () => (await statusOf(server, accountId, id)) === 'completed',
+      );
+      await server.store.sweep();
+      for (const old of left) await refuses(404, () => server.store.get(accountId, old));
+      assert.equal(await countRuns(), 0);
+    });
+
     test('a deleted response is aborted where it runs', async (t) => {
       let isAborted = false;
       const begun = Promise.withResolvers<void>();

@@ -184,6 +184,15 @@ for (const database of databases) {
       await assert.rejects(start(single.key), { status: 429, code: 'rate_limit_exceeded' });
       const broke = await newKey({ monthly_budget: 0.000_001 });
       await assert.rejects(start(broke.key), { status: 429, code: 'insufficient_quota' });
+      // A short request defines many tools, which the prompt holds at length.
+      const many = Array.from({ length: 100 }, (_, at) => ({ type: 'custom', name: `t${at}` }));
+      const tools = [{ type: 'namespace', name: 'all', tools: many }] as never;
+      const poor = await newKey({ monthly_budget: 0.012 });
+      for (const background of [false, true]) {
+        const request = { model, input: 'go', max_output_tokens: 1, tools, background };
+        const refused = toClient(server, poor.key).responses.create(request);
+        await assert.rejects(refused, { status: 429, code: 'insufficient_quota' });
+      }
       await until('both run', () => upstreams[0]?.requests.length === 2);
 
       await toClient(server).responses.cancel(id);

@@ -1,0 +1,74 @@
+// What deployments cost.
+
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { openExistingDatabase } from '#db/open.ts';
+import { toCost } from '#deployments/cost.ts';
+import type { CostView } from '#deployments/schema.ts';
+import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const hour = 3_600_000;
+const run = (from: number, to: number, hourly_cents = 0) => ({
+  ...{ started_at: from * hour, seen_at: to * hour, hourly_cents },
+});
+
+describe('the cost of a deployment', () => {
+  test('is the time of all replicas; without any, it saves', () => {
+    const period = { since: 0, until: 10 * hour };
+    const runs = [run(4, 5, 100), run(1, 3), run(2, 4, 200), run(8, 12, 50)];
+    const { engineMs, machineCents, idleMs } = toCost(runs, period);
+    assert.deepEqual([engineMs / hour, machineCents, idleMs / hour], [7, 600, 4]);
+    assert.deepEqual(toCost([], period), { engineMs: 0, machineCents: 0, idleMs: 10 * hour });
+    assert.equal(toCost([run(-5, -1), run(-1, 2)], period).engineMs, 2 * hour);
+  });
+});
+
+describe('a deployment that ran', () => {
+  let turnedMs = 0;
+  const clock = { now: () => Date.now() + turnedMs };
+  let server: TestServer;
+  let owner: SessionFetch;
+  let deployments: TestDeployments;
+  before(async () => {
+    server = await startTestServer({ clock });
+    owner = await server.join();
+    deployments = openTestDeployments(server, owner);
+  });
+  const cost = async () => (await deployments.call<CostView>('GET', '/tested/cost')).data;
+
+  test('shows its tokens and its time, and the next server knows both', async () => {
+    await deployments.create('tested', {});
+    assert.equal((await deployments.chat()).status, 200);
+    turnedMs += hour;
+    await until('an hour is counted', async () => (await cost()).engine_seconds >= 3_600);
+    // A server that is killed now has written the hour.
+    const db = await openExistingDatabase({ url: null, poolSize: 1, dataDir: server.dataDir });
+    await until('the hour is stored', async () => {
+      const { started_at, seen_at } = await db
+        .selectFrom('deployment_runs')
+        .selectAll()
+        .executeTakeFirstOrThrow();
+      return seen_at - started_at >= hour;
+    });
+    await db.destroy();
+    await until('its tokens are counted', async () => (await cost()).tokens === 4);
+    await deployments.call('POST', '/tested/stop');
+    await until('it is stopped', async () => {
+      const { replicas } = await deployments.show('tested');
+      return replicas.length === 0;
+    });
+    const stopped = await cost();
+    turnedMs += 2 * hour;
+    await server.stop();
+    server = await startTestServer({ clock, on: server, presetApiKey: server.key });
+    deployments = openTestDeployments(server, server.withCookie(owner.cookie));
+    const after = await cost();
+    assert.equal(after.tokens, 4);
+    assert(Math.abs(after.engine_seconds - stopped.engine_seconds) <= 1);
+    assert.deepEqual([after.machine_dollars, after.dollars_per_million_tokens], [0, null]);
+    assert(after.idle_hours >= 2 && after.idle_hours < 3);
+    await deployments.removeAll();
+  });
+});

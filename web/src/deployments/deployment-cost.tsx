@@ -1,0 +1,37 @@
+// What a deployment served and cost lately.
+
+import { Paper, SimpleGrid } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import type { CostView } from '#deployments/schema.ts';
+import { toCount, toDuration, toMoney, toTokenPrice } from '#lib/format.ts';
+import { get } from '../api.ts';
+import { Fact } from '../components/facts.tsx';
+import { Section } from '../components/section.tsx';
+import { toApiPath, toDeploymentKey } from './deployments.ts';
+
+const refetchInterval = 60_000;
+
+export function DeploymentCost({ name }: { name: string }) {
+  const { data } = useQuery({
+    queryKey: [...toDeploymentKey(name), 'cost'],
+    queryFn: () => get<{ data: CostView }>(`${toApiPath(name)}/cost`),
+    refetchInterval,
+  });
+  if (!data) return null;
+  const cost = data.data;
+  return (
+    <Section title="Cost" description="Of the last 30 days, or since it was created.">
+      <Paper withBorder p="md">
+        <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} spacing="md" verticalSpacing="md">
+          <Fact name="Tokens served">{toCount(cost.tokens)}</Fact>
+          <Fact name="Engine time">{toDuration(cost.engine_seconds * 1_000)}</Fact>
+          <Fact name="Without a replica">{toDuration(cost.idle_hours * 3_600_000)}</Fact>
+          {cost.machine_dollars > 0 && <Fact name="Machines">{toMoney(cost.machine_dollars)}</Fact>}
+          {cost.dollars_per_million_tokens !== null && (
+            <Fact name="Per million tokens">{toTokenPrice(cost.dollars_per_million_tokens)}</Fact>
+          )}
+        </SimpleGrid>
+      </Paper>
+    </Section>
+  );
+}
