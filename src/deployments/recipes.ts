@@ -33,6 +33,12 @@ export interface Recipe {
 
 const outOfMemory = 'The GPU has too little memory for this model and its context.';
 
+/** It listens at another port than it was told, or another process was faster. */
+const portInUse = [
+  /EADDRINUSE|address already in use/i,
+  "The engine can't listen: the port is in use. A program must listen at the port in PORT.",
+] as const;
+
 const address = '127.0.0.1';
 
 export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
@@ -129,7 +135,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     toEnvironment: (_spec, { port, key }) => ({ PORT: `${port}`, HOST: address, API_KEY: key }),
     health: '/v1/models',
     progress: [],
-    failures: [[/out of memory/i, outOfMemory]],
+    failures: [portInUse, [/out of memory/i, outOfMemory]],
   },
 };
 

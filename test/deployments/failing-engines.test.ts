@@ -67,6 +67,14 @@ describe('an engine that fails while it serves', () => {
     await until('it fails', async () => (await deployments.show('tested')).reason === reason);
   });
 
+  test('by a port in use: the reason says which port to use', async () => {
+    const script = 'echo "listen EADDRINUSE: address already in use" >&2; exit 1';
+    await deployments.create('tested', { program: '/bin/sh', args: ['-c', script], min: 1 });
+    await until('it fails', async () =>
+      /the port is in use\. .* in PORT/.test((await deployments.show('tested')).reason ?? ''),
+    );
+  });
+
   test('a held stream tells its progress to clients that ask for it', async () => {
     await deployments.create('tested', { env: { LOAD_MS: '300' } });
     const headers = { 'x-millrace-progress': '1' };

@@ -104,7 +104,8 @@ export const badFile = (text: string) =>
 
 export const unknownModel = (id: string, param: 'model' | 'as', match: string | undefined) =>
   invalidBody(
-    `There is no model ${JSON.stringify(id.slice(0, 100))} here.${match ? ` Did you mean ${match}?` : ''}`,
+    `There is no model ${JSON.stringify(id.slice(0, 100))} here.${match ? ` Did you mean ${match}?` : ''} ` +
+      'To add an id, write it into the configuration file, under models.catalog, and send the server SIGHUP.',
     param,
   );
 
