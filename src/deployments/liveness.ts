@@ -66,6 +66,7 @@ async function answers({ url, key }: HealthTarget, timeoutMs: number): Promise<b
   try {
     const response = await fetch(url, {
       headers: key === null ? {} : { authorization: `Bearer ${key}` },
+      redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
     await response.body?.cancel();

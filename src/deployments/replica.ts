@@ -30,6 +30,8 @@ export interface ReplicaOrder {
 }
 
 const probeEveryMs = 100;
+/** Of a response to a probe, which is one token. */
+const maxProbeBytes = 1_048_576;
 const shownLines = 50;
 /** How long an engine that was adopted may take to answer, however long ago it was started. */
 const adoptionMs = 30_000;
@@ -203,10 +205,12 @@ export class Replica {
           'content-type': 'application/json',
         },
         body: JSON.stringify(body),
+        // Engines are not trusted with the addresses that this server reaches.
+        redirect: 'manual',
         signal: AbortSignal.any([over, AbortSignal.timeout(this.spec.start_seconds * 1_000)]),
       });
       this.#lastProbe = `Its last response to a chat had the status ${response.status}.`;
-      const { choices } = (await response.json()) as { choices?: unknown };
+      const { choices } = JSON.parse(await readText(response)) as { choices?: unknown };
       return response.ok && Array.isArray(choices) && choices.length > 0;
     } catch (error) {
       if (toErrorCode(error) === 'ECONNREFUSED') this.#lastProbe = 'Nothing listens at its port.';
@@ -232,3 +236,15 @@ export class Replica {
 /** Of the error by which a request failed; `fetch` hides it in the cause. */
 const toErrorCode = (error: unknown) =>
   ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code;
+
+/** Throws if the response is too long. */
+async function readText({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > maxProbeBytes) throw new Error('The response is too long.');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}

@@ -1,11 +1,13 @@
 // Engines that end or stop answering while they serve, and requests that are refused because a start takes long.
 
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import { createLiveness } from '#deployments/liveness.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
+import { listen } from '#test/support/listen.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -73,6 +75,35 @@ describe('an engine that fails while it serves', () => {
     await until('it fails', async () =>
       /the port is in use\. .* in PORT/.test((await deployments.show('tested')).reason ?? ''),
     );
+  });
+
+  test('by odd responses: it leads the server nowhere, and fills no memory', async (t) => {
+    let asked = 0;
+    const elsewhere = createServer((_request, response) => {
+      asked += 1;
+      response.end('{}');
+    });
+    const TARGET = `http://127.0.0.1:${await listen(t, elsewhere)}/secret`;
+    const program = `
+      let asked = 0;
+      require('node:http').createServer((request, response) => {
+        if (request.method === 'GET') console.log('checked');
+        else asked += 1;
+        if (request.method === 'GET' || asked === 1)
+          return response.writeHead(307, { location: process.env.TARGET }).end();
+        if (asked > 2) return response.end('{"choices":[{}]}');
+        const more = () => { while (!response.destroyed && response.write(' '.repeat(65536))); };
+        response.on('drain', more);
+        more();
+      }).listen(process.env.PORT, '127.0.0.1');`;
+    await deployments.create('tested', { min: 1, args: ['-e', program], env: { TARGET } });
+    await until('it is ready', isReady);
+    turn(10_000);
+    await until('it is checked', async () => (await readLog()).includes('checked'));
+    turn(10_000);
+    const countChecks = async () => (await readLog()).filter((line) => line === 'checked').length;
+    await until('it is checked again', async () => (await countChecks()) === 2);
+    assert.equal(asked, 0);
   });
 
   test('a held stream tells its progress to clients that ask for it', async () => {
