@@ -2,6 +2,7 @@
 // guard beside them holds a pipe of the server, and kills the whole process group when the pipe closes.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createLogTail } from './log-tail.ts';
 
@@ -48,12 +49,13 @@ export function startEngineProcess({ command, env, folder, home }: EngineCommand
     detached: true,
   });
   const tail = createLogTail();
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', tail.write);
+  // There are no pipes if this process has no file descriptors left.
+  for (const stream of [child.stdout, child.stderr] as (Readable | undefined)[]) {
+    stream?.on('data', tail.write);
     // Without a listener, an error of a pipe would end the server.
-    stream.on('error', () => {});
+    stream?.on('error', () => {});
   }
-  child.stdin.on('error', () => {});
+  (child.stdin as Writable | undefined)?.on('error', () => {});
   const ended = new Promise<string>((resolve) => {
     child.once('error', ({ message }) => resolve(`The engine could not be started: ${message}.`));
     child.once('exit', async (code, signal) => {
