@@ -1,0 +1,69 @@
+// Replicas on machines as rows, on both databases. Scripted machines answer with their id.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { databases } from '#test/support/databases.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const model = 'hermes3-8b';
+
+for (const database of databases) {
+  describe(`machines of deployments on ${database}`, () => {
+    let server: TestServer;
+    let owner: SessionFetch;
+    async function call<Data = DeploymentView>(method: string, path: string, json?: unknown) {
+      const response = await owner(`/api/v1${path}`, {
+        method,
+        headers: { origin: server.url },
+        ...(json === undefined ? {} : { json }),
+      });
+      return ((await response.json()) as { data: Data }).data;
+    }
+    const create = (name: string) =>
+      call('POST', '/deployments', {
+        ...{ name, model, engine: 'command', program: 'engine', runs_on: 'cpu_1x_general' },
+      });
+    const instances = async () =>
+      (await call<{ id: string }[]>('GET', '/instances')).map(({ id }) => id);
+    const chat = () =>
+      server.fetch('/v1/chat/completions', {
+        json: { model, messages: [{ role: 'user', content: 'Hi' }] },
+      });
+
+    test('one machine serves across restarts, and is terminated with its deployment', async () => {
+      server = await startTestServer({ database });
+      owner = await server.join();
+      await create('tested');
+      const first = await (await chat()).text();
+      const [machine, ...others] = await instances();
+      assert.deepEqual(others, []);
+      assert(machine !== undefined && first.includes(machine), first);
+      await server.stop();
+      const { dataDir, databaseUrl, key } = server;
+      server = await startTestServer({ on: { dataDir, databaseUrl }, presetApiKey: key });
+      owner = server.withCookie(owner.cookie);
+      assert.match(await (await chat()).text(), new RegExp(machine));
+      assert.deepEqual(await instances(), [machine]);
+      await call('DELETE', '/deployments/tested');
+      await until('the machine is gone', async () => (await instances()).length === 0);
+    });
+
+    test('a used-up quota is the reason of the failure', async () => {
+      server = await startTestServer({ database, config: { cloud: { instances_per_account: 1 } } });
+      owner = await server.join();
+      await create('first');
+      assert.equal((await chat()).status, 200);
+      await call('DELETE', '/deployments/first');
+      await until('the machine is gone', async () => (await instances()).length === 0);
+      await create('second');
+      await call('POST', '/deployments/second', { min: 2, max: 2 });
+      await until('the reason is said', async () =>
+        /Quota exceeded/.test((await call('GET', '/deployments/second')).reason ?? ''),
+      );
+      assert.equal((await instances()).length, 1);
+      assert.equal((await chat()).status, 200);
+    });
+  });
+}
