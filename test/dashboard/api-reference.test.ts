@@ -12,6 +12,22 @@ import {
 } from '#test/support/browser.ts';
 import { createApiKey, openDashboard, startServer } from '#test/support/dashboard.ts';
 
+/** Words in tables that are on more than one line. */
+const findBrokenWords = `[...document.querySelectorAll('td, th')].flatMap((cell) => {
+  const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  const broken = [];
+  while (walker.nextNode()) {
+    for (const { 0: word, index } of walker.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      const range = document.createRange();
+      range.setStart(walker.currentNode, index);
+      range.setEnd(walker.currentNode, index + word.length);
+      const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+      if (lines.size > 1) broken.push(word);
+    }
+  }
+  return broken;
+})`;
+
 const colorSchemes = ['light', 'dark'] as const;
 
 async function openReference(url: string, page: Page): Promise<void> {
@@ -37,6 +53,17 @@ describe('API reference', { skip: noBrowser }, () => {
       await page.setViewportSize({ width: 390, height: 780 });
       assert.ok(await fitsWidth(page), 'it fits a phone');
       await page.context().close();
+    }
+  });
+
+  test('tables break no words, on a screen and on a phone', async () => {
+    const { url } = await startServer();
+    const { page } = await openPage();
+    await openReference(`${url}/docs`, page);
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      assert(Number(await page.evaluate('document.querySelectorAll("td").length')) > 3);
+      assert.deepEqual(await page.evaluate(findBrokenWords), [], `at ${width} pixels`);
     }
   });
 
