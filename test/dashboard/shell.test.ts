@@ -57,6 +57,21 @@ describe('the shell', { skip: noBrowser }, () => {
     await palette().waitFor({ state: 'detached' });
   });
 
+  test('the code of a page loads while the server is asked who is signed in', async () => {
+    const released = Promise.withResolvers<void>();
+    const me = '**/dashboard/api/me';
+    await page.route(me, (route) => released.promise.then(() => route.continue()));
+    await page.goto('about:blank');
+    const [request] = await Promise.all([
+      page.waitForRequest(/\/firewall-[^/]*\.js$/),
+      open('firewall'),
+    ]);
+    assert(request.url().startsWith(dashboard.url));
+    released.resolve();
+    await heading('Firewall').waitFor();
+    await page.unroute(me);
+  });
+
   test('? lists the shortcuts, and two keys open a page', async () => {
     await open('models');
     await heading('Models').waitFor();

@@ -13,26 +13,51 @@ import { Join } from './sign-in/join.tsx';
 import { Reset } from './sign-in/reset.tsx';
 import { SignIn } from './sign-in/sign-in.tsx';
 
-const Home = lazy(() => import('./home/home.tsx'));
-const ApiKeys = lazy(() => import('./api-keys/api-keys.tsx'));
-const Batches = lazy(() => import('./batches/batches.tsx'));
-const Playground = lazy(() => import('./playground/playground.tsx'));
-const Deployments = lazy(() => import('./deployments/deployments.tsx'));
+/** The code of the pages, by the first part of their path. */
+const pages = {
+  '': () => import('./home/home.tsx'),
+  'api-keys': () => import('./api-keys/api-keys.tsx'),
+  batches: () => import('./batches/batches.tsx'),
+  playground: () => import('./playground/playground.tsx'),
+  deployments: () => import('./deployments/deployments.tsx'),
+  filesystems: () => import('./filesystems/filesystems.tsx'),
+  firewall: () => import('./firewall/firewall.tsx'),
+  hosts: () => import('./hosts/hosts.tsx'),
+  machines: () => import('./machines/machines.tsx'),
+  models: () => import('./models/models.tsx'),
+  'ssh-keys': () => import('./ssh-keys/ssh-keys.tsx'),
+  team: () => import('./team/team.tsx'),
+  usage: () => import('./usage/usage.tsx'),
+  'audit-log': () => import('./audit-log/audit-log.tsx'),
+};
+
+/** Loads the code of a page while the server is still asked who is signed in. */
+export function preloadPage(path: string): void {
+  const [, first = ''] = path.split('/');
+  // What fails here fails again when the page is shown, and is reported then.
+  if (first in pages) pages[first as keyof typeof pages]().catch(() => {});
+}
+
+const Home = lazy(pages['']);
+const ApiKeys = lazy(pages['api-keys']);
+const Batches = lazy(pages.batches);
+const Playground = lazy(pages.playground);
+const Deployments = lazy(pages.deployments);
 const DeploymentPage = lazy(() => import('./deployments/deployment-page.tsx'));
-const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));
-const Firewall = lazy(() => import('./firewall/firewall.tsx'));
-const Hosts = lazy(() => import('./hosts/hosts.tsx'));
+const Filesystems = lazy(pages.filesystems);
+const Firewall = lazy(pages.firewall);
+const Hosts = lazy(pages.hosts);
 const LaunchPage = lazy(() => import('./machines/launch-page.tsx'));
 const MachinePage = lazy(() => import('./machines/machine-page.tsx'));
-const Machines = lazy(() => import('./machines/machines.tsx'));
-const Models = lazy(() => import('./models/models.tsx'));
-const SshKeys = lazy(() => import('./ssh-keys/ssh-keys.tsx'));
-const Team = lazy(() => import('./team/team.tsx'));
-const Usage = lazy(() => import('./usage/usage.tsx'));
+const Machines = lazy(pages.machines);
+const Models = lazy(pages.models);
+const SshKeys = lazy(pages['ssh-keys']);
+const Team = lazy(pages.team);
+const Usage = lazy(pages.usage);
 const ApiKeyPage = lazy(() => import('./api-keys/api-key-page.tsx'));
 const ModelPage = lazy(() => import('./models/model-page.tsx'));
 const RequestPage = lazy(() => import('./usage/request-page.tsx'));
-const AuditLog = lazy(() => import('./audit-log/audit-log.tsx'));
+const AuditLog = lazy(pages['audit-log']);
 
 export function App() {
   return (

@@ -9,7 +9,7 @@ import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './style.css';
 import { ApiError } from './api.ts';
-import { App } from './app.tsx';
+import { App, preloadPage } from './app.tsx';
 import { useHashPath } from './browser/hash-path.ts';
 import { nonce } from './browser/nonce.ts';
 import { meKey } from './current-user.ts';
@@ -41,6 +41,8 @@ const client = new QueryClient({
     },
   },
 });
+
+preloadPage(location.hash.slice(1).split('?', 1)[0] ?? '');
 
 createRoot(document.getElementById('root') as HTMLElement).render(
   <MantineProvider
