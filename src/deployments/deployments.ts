@@ -4,15 +4,18 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import type { Database, Tx } from '#db/tables.ts';
+import { readCost } from '#deployments/cost/cost-view.ts';
+import type { DeploymentRuns } from '#deployments/cost/runs.ts';
+import type { Engines } from '#deployments/engines/engines.ts';
+import { createLiveness } from '#deployments/engines/liveness.ts';
+import type { Fits } from '#deployments/fits/fits.ts';
 import { checkModel } from '#inference/backends/live.ts';
 import type { BackendRegistry } from '#inference/backends/registry.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
-import { readCost } from './cost-view.ts';
 import { divideDemand } from './demand.ts';
-import type { Engines } from './engines.ts';
 import {
   deploymentNameTaken,
   inFile,
@@ -23,12 +26,9 @@ import {
   tooManyDeployments,
 } from './errors.ts';
 import { applyFile, type FileDeployments } from './file-deployments.ts';
-import type { Fits } from './fits.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
-import { createLiveness } from './liveness.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
-import type { DeploymentRuns } from './runs.ts';
 import type { CostView, DeploymentChange, NewDeployment } from './schema.ts';
 import { changeSpec, type DeploymentSpec, isSameEngine, toSpec } from './spec.ts';
 

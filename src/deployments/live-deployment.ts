@@ -1,12 +1,12 @@
 // A deployment that this server runs: its replicas, how often its starts failed in a row, and what the registry of
 // backends is given for it.
 
+import type { Engines } from '#deployments/engines/engines.ts';
+import type { HealthTarget, Liveness } from '#deployments/engines/liveness.ts';
+import { recipes } from '#deployments/engines/recipes.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { newId } from '#lib/ids.ts';
 import type { Share } from './demand.ts';
-import type { Engines } from './engines.ts';
-import type { HealthTarget, Liveness } from './liveness.ts';
-import { recipes } from './recipes.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { Stored } from './rows.ts';

@@ -2,8 +2,8 @@
 // instance and deleted when that is told to terminate, each in one transaction.
 
 import type { Database, Tx } from '#db/tables.ts';
+import type { EngineOrder } from '#deployments/engines/engine.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
-import type { EngineOrder } from './engine.ts';
 import type { DeploymentSpec } from './spec.ts';
 
 /** A replica that an earlier process launched. */

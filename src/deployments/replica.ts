@@ -2,11 +2,11 @@
 // it has generated a token, not when its port is open.
 
 import { setTimeout } from 'node:timers/promises';
+import type { Engine } from '#deployments/engines/engine.ts';
+import { scriptProgress } from '#deployments/engines/engine-script.ts';
+import { type Recipe, recipes } from '#deployments/engines/recipes.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { Engine } from './engine.ts';
-import { scriptProgress } from './engine-script.ts';
-import { type Recipe, recipes } from './recipes.ts';
 import type { ReplicaFacts } from './scale.ts';
 import type { DeploymentSpec } from './spec.ts';
 

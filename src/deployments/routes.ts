@@ -8,12 +8,12 @@ import { type Authenticator, principalOf, requireRole } from '#accounts/authenti
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { cloudErrorFormat } from '#cloud/errors.ts';
 import { ok } from '#cloud/schema.ts';
+import type { Fits } from '#deployments/fits/fits.ts';
+import { fitsRoutes } from '#deployments/fits/fits-routes.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import type { Deployments } from './deployments.ts';
 import { notForKeys } from './errors.ts';
-import type { Fits } from './fits.ts';
-import { fitsRoutes } from './fits-routes.ts';
 import {
   CostView,
   DeploymentChange,

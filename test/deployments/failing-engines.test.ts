@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
-import { createLiveness } from '#deployments/liveness.ts';
+import { createLiveness } from '#deployments/engines/liveness.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { listen } from '#test/support/listen.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { openExistingDatabase } from '#db/open.ts';
-import { toCost } from '#deployments/cost.ts';
+import { toCost } from '#deployments/cost/cost.ts';
 import type { CostView } from '#deployments/schema.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';

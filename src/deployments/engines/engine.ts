@@ -1,7 +1,7 @@
 // BOUNDARY. An engine that was started for a replica: a process of this computer, or a machine that runs one. A replica
 // knows nothing else of where its engine is.
 
-import type { DeploymentSpec } from './spec.ts';
+import type { DeploymentSpec } from '#deployments/spec.ts';
 
 export interface Engine {
   /** The port of 127.0.0.1 on this computer that leads to it. */

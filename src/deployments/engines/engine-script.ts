@@ -1,8 +1,8 @@
 // The user data of a machine that runs an engine: a script that writes the engine's files, runs the set-up script and
 // starts the engine. Its output is in the machine's boot log.
 
+import type { DeploymentSpec } from '#deployments/spec.ts';
 import { type EnginePlace, type Recipe, recipes } from './recipes.ts';
-import type { DeploymentSpec } from './spec.ts';
 
 /** The port of the engine inside its machine, which runs nothing else. */
 export const enginePort = 8_000;

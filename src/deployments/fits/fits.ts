@@ -3,8 +3,10 @@
 import { isAbsolute } from 'node:path';
 import type { Offer } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
+import { doesNotFit } from '#deployments/errors.ts';
+import type { FitsView } from '#deployments/schema.ts';
+import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
-import { doesNotFit } from './errors.ts';
 import { findKnownModel } from './known-models.ts';
 import {
   describeNeed,
@@ -14,8 +16,6 @@ import {
   toUsableBytes,
 } from './memory.ts';
 import { findModelShape } from './model-shapes.ts';
-import type { FitsView } from './schema.ts';
-import type { DeploymentSpec } from './spec.ts';
 
 type Wanted = Pick<DeploymentSpec, 'model' | 'engine' | 'source' | 'args' | 'target'>;
 

@@ -2,8 +2,8 @@
 // it failed. Data and pure functions.
 
 import { fileURLToPath } from 'node:url';
+import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { UpstreamServer } from '#inference/backends/spec.ts';
-import type { DeploymentSpec } from './spec.ts';
 
 export interface EnginePlace {
   readonly port: number;
@@ -140,4 +140,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
 };
 
 /** The command that runs Millrace on this computer. */
-export const ownProgram = [process.execPath, fileURLToPath(new URL('../main.js', import.meta.url))];
+export const ownProgram = [
+  process.execPath,
+  fileURLToPath(new URL('../../main.js', import.meta.url)),
+];

@@ -1,11 +1,11 @@
 // What a deployment served and cost lately, from the run times of its replicas and the usage of their backends.
 
 import type { Database } from '#db/tables.ts';
+import type { Stored } from '#deployments/rows.ts';
+import type { CostView } from '#deployments/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { toCost } from './cost.ts';
-import type { Stored } from './rows.ts';
 import type { DeploymentRuns } from './runs.ts';
-import type { CostView } from './schema.ts';
 
 interface CostParts {
   readonly db: Database;

@@ -5,11 +5,11 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { CloudError } from '#cloud/errors.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
+import type { ReplicaRows } from '#deployments/replica-rows.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Engine, EngineOrder } from './engine.ts';
 import { enginePort, findEnding, toEngineScript } from './engine-script.ts';
 import { createLogTail } from './log-tail.ts';
-import type { ReplicaRows } from './replica-rows.ts';
 import { openTunnel, type Tunnel } from './tunnel.ts';
 
 export interface MachineEngineParts {

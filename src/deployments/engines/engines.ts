@@ -1,6 +1,7 @@
 // Where engines run: as processes beside the server, or each on a machine of the cloud.
 
 import { rm } from 'node:fs/promises';
+import type { StoredReplica } from '#deployments/replica-rows.ts';
 import type { Engine, StartEngine } from './engine.ts';
 import { type HostEngineParts, startHostEngine } from './host-engine.ts';
 import {
@@ -9,7 +10,6 @@ import {
   openMachineEngine,
   releaseMachine,
 } from './machine-engine.ts';
-import type { StoredReplica } from './replica-rows.ts';
 
 export interface Engines {
   readonly start: StartEngine;

@@ -3,9 +3,9 @@
 
 import type { DeploymentRunRow } from '#db/deployment-row.ts';
 import type { Database } from '#db/tables.ts';
+import type { ReplicaFacts } from '#deployments/scale.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { ReplicaFacts } from './scale.ts';
 
 /** Runs that ended longer ago are deleted. */
 export const runsKeptMs = 31 * 86_400_000;
