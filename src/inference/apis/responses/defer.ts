@@ -20,15 +20,22 @@ export async function defer(
   const { background, followers, clock, admit } = responses;
   if (caller === undefined) throw backgroundInBatch();
   if (request.store === false) throw unstorableBackground();
-  const admitted = { caller, bodyBytes: countBytes(request, items, task) };
-  const { asked, reservation } = await admit(admitted, task, format);
-  const created = Math.floor(clock.now() / 1000);
-  const begun = toResponseObject(request, { id: `resp_${id}`, created, model: asked.id });
-  const queued: ResponseObject = { ...begun, status: 'queued' };
-  await background.submit(place, { caller, reservation }, request, queued);
-  const headers = reservation.headers ?? [];
-  if (request.stream !== true) return { answer: queued, headers };
-  return { follow: await followers.open(accountId, queued.id, -1), headers };
+  // Before the response begins, which is billed even if its client can't follow it.
+  const follower = request.stream === true ? followers.reserve(accountId) : undefined;
+  try {
+    const admitted = { caller, bodyBytes: countBytes(request, items, task) };
+    const { asked, reservation } = await admit(admitted, task, format);
+    const created = Math.floor(clock.now() / 1000);
+    const begun = toResponseObject(request, { id: `resp_${id}`, created, model: asked.id });
+    const queued: ResponseObject = { ...begun, status: 'queued' };
+    await background.submit(place, { caller, reservation }, request, queued);
+    const headers = reservation.headers ?? [];
+    if (follower === undefined) return { answer: queued, headers };
+    return { follow: await followers.open(accountId, queued.id, -1, follower), headers };
+  } catch (error) {
+    follower?.release();
+    throw error;
+  }
 }
 
 /** Size of a request without its body. Its tools count as they are defined for the model. */

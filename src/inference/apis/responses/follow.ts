@@ -14,9 +14,20 @@ const pollMs = 500;
 /** Followers of one account on this server. */
 const maxFollowers = 100;
 
+/** One of the followers that an account may have. */
+export interface FollowerPlace {
+  /** May be called again. */
+  release(): void;
+}
+
 export interface Followers {
-  /** Throws if the response has no events to follow. The result must be called, and ends with the response. */
-  open(accountId: string, id: string, after: number): Promise<Follow>;
+  /** Throws if the account has too many followers. */
+  reserve(accountId: string): FollowerPlace;
+  /**
+   * Throws if the response has no events to follow. The result must be called, and ends with the response. Takes over
+   * the place.
+   */
+  open(accountId: string, id: string, after: number, place?: FollowerPlace): Promise<Follow>;
 }
 
 export function createFollowers(
@@ -40,18 +51,38 @@ export function createFollowers(
     }
   }
 
+  function reserve(accountId: string): FollowerPlace {
+    if (counts.get(accountId) >= maxFollowers) throw tooManyFollowers(maxFollowers);
+    counts.add(accountId);
+    let isHeld = true;
+    return {
+      release() {
+        if (isHeld) counts.remove(accountId);
+        isHeld = false;
+      },
+    };
+  }
+
+  async function check(accountId: string, id: string): Promise<void> {
+    const { background: isBackground } = await store.get(accountId, id);
+    if (!isBackground) throw notInBackground(id, 'streamed');
+    if (!(await rows.isRunning(id)) && !(await rows.hasEvents(id))) throw eventsGone(id);
+  }
+
   return {
-    async open(accountId, id, after) {
-      const { background: isBackground } = await store.get(accountId, id);
-      if (!isBackground) throw notInBackground(id, 'streamed');
-      if (!(await rows.isRunning(id)) && !(await rows.hasEvents(id))) throw eventsGone(id);
-      if (counts.get(accountId) >= maxFollowers) throw tooManyFollowers(maxFollowers);
-      counts.add(accountId);
+    reserve,
+    async open(accountId, id, after, place = reserve(accountId)) {
+      try {
+        await check(accountId, id);
+      } catch (error) {
+        place.release();
+        throw error;
+      }
       return async (send, signal) => {
         try {
           await follow(id, after, send, signal);
         } finally {
-          counts.remove(accountId);
+          place.release();
         }
       };
     },

@@ -207,3 +207,31 @@ for (const database of databases) {
     });
   });
 }
+
+test('a background response that its client can’t follow does not begin', async (t) => {
+  const upstreams = [{ words: 1000, eventDelayMs: 50 }];
+  const { server } = await startGateway(t, { upstreams });
+  const api = toClient(server).responses;
+  const { id } = await api.create({ model, input: 'go', background: true });
+  const followed = await Promise.all(
+    Array.from({ length: 100 }, () => api.retrieve(id, { stream: true })),
+  );
+  const create = () => api.create({ model, input: 'go', background: true, stream: true });
+  await assert.rejects(create, { status: 429 });
+  const db = await openRows(server);
+  const begun = await db.selectFrom('responses').select('id').execute();
+  assert.deepEqual(
+    begun.map((row) => row.id),
+    [id],
+  );
+  await db.destroy();
+  followed[0]?.controller.abort();
+  await until('there is room', () =>
+    create().then(
+      (stream) => stream.controller.abort() ?? true,
+      () => false,
+    ),
+  );
+  for (const { controller } of followed) controller.abort();
+  await api.cancel(id);
+});

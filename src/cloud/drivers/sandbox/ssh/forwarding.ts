@@ -43,7 +43,12 @@ export function createForwarder(machine: RunningMachine): Forwarder {
     const argv = nodeInside(machine.host.mode, 'forwarder');
     const stdio = ['ignore', 'ignore', 'ignore', 'pipe'] as const;
     const child = spawnInside(machine, { argv }, { stdio: [...stdio] });
-    const channel = child.stdio[3] as Socket;
+    const channel = child.stdio[3] as Socket | undefined;
+    // E.g. because this process has no file descriptors left.
+    if (channel === undefined) {
+      child.on('error', () => {});
+      throw new Error('no process can be started inside the machine');
+    }
     const session = http2.connect('http://machine', {
       createConnection: () => channel,
       settings: { initialWindowSize: 1024 * 1024, enablePush: false },
