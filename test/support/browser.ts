@@ -36,7 +36,9 @@ afterEach(async (test) => {
   if ((test as TestContext).passed) return;
   for (const { page, consoleErrors } of opened.filter((one) => !one.page.isClosed())) {
     const text = await page.locator('body').ariaSnapshot({ timeout: 5_000 }).catch(String);
-    console.error([`In the browser: ${page.url()}`, ...consoleErrors, text].join('\n'));
+    console.error(
+      [`In the browser: ${page.url()}`, ...consoleErrors, text.slice(0, 3_000)].join('\n'),
+    );
   }
 });
 

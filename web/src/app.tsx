@@ -2,7 +2,7 @@
 // the page they asked for.
 
 import { Center, Skeleton, Stack } from '@mantine/core';
-import { lazy } from 'react';
+import { type ComponentType, lazy } from 'react';
 import { Route, Switch } from 'wouter';
 import { ErrorNotice } from './components/error-notice.tsx';
 import { MeContext, useMeQuery } from './current-user.ts';
@@ -38,26 +38,34 @@ export function preloadPage(path: string): void {
   if (first in pages) pages[first as keyof typeof pages]().catch(() => {});
 }
 
-const Home = lazy(pages['']);
-const ApiKeys = lazy(pages['api-keys']);
-const Batches = lazy(pages.batches);
-const Playground = lazy(pages.playground);
-const Deployments = lazy(pages.deployments);
-const DeploymentPage = lazy(() => import('./deployments/deployment-page.tsx'));
-const Filesystems = lazy(pages.filesystems);
-const Firewall = lazy(pages.firewall);
-const Hosts = lazy(pages.hosts);
-const LaunchPage = lazy(() => import('./machines/launch-page.tsx'));
-const MachinePage = lazy(() => import('./machines/machine-page.tsx'));
-const Machines = lazy(pages.machines);
-const Models = lazy(pages.models);
-const SshKeys = lazy(pages['ssh-keys']);
-const Team = lazy(pages.team);
-const Usage = lazy(pages.usage);
-const ApiKeyPage = lazy(() => import('./api-keys/api-key-page.tsx'));
-const ModelPage = lazy(() => import('./models/model-page.tsx'));
-const RequestPage = lazy(() => import('./usage/request-page.tsx'));
-const AuditLog = lazy(pages['audit-log']);
+const retryMs = 500;
+
+/** Its code is loaded when the page is shown. The server may just have closed an idle connection, so it is asked twice. */
+function lazyPage<Props>(load: () => Promise<{ default: ComponentType<Props> }>) {
+  const loadAgain = () => new Promise((done) => setTimeout(done, retryMs)).then(load);
+  return lazy(() => load().catch(loadAgain));
+}
+
+const Home = lazyPage(pages['']);
+const ApiKeys = lazyPage(pages['api-keys']);
+const Batches = lazyPage(pages.batches);
+const Playground = lazyPage(pages.playground);
+const Deployments = lazyPage(pages.deployments);
+const DeploymentPage = lazyPage(() => import('./deployments/deployment-page.tsx'));
+const Filesystems = lazyPage(pages.filesystems);
+const Firewall = lazyPage(pages.firewall);
+const Hosts = lazyPage(pages.hosts);
+const LaunchPage = lazyPage(() => import('./machines/launch-page.tsx'));
+const MachinePage = lazyPage(() => import('./machines/machine-page.tsx'));
+const Machines = lazyPage(pages.machines);
+const Models = lazyPage(pages.models);
+const SshKeys = lazyPage(pages['ssh-keys']);
+const Team = lazyPage(pages.team);
+const Usage = lazyPage(pages.usage);
+const ApiKeyPage = lazyPage(() => import('./api-keys/api-key-page.tsx'));
+const ModelPage = lazyPage(() => import('./models/model-page.tsx'));
+const RequestPage = lazyPage(() => import('./usage/request-page.tsx'));
+const AuditLog = lazyPage(pages['audit-log']);
 
 export function App() {
   return (

@@ -48,7 +48,12 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
           {facts.join(' · ')}
         </Text>
         {backend.source === 'deployment' && (
-          <Anchor component={Link} href={toDeploymentPath(deploymentOf(backend))} size="xs">
+          <Anchor
+            component={Link}
+            href={toDeploymentPath(deploymentOf(backend))}
+            size="xs"
+            className="breakable"
+          >
             Deployment {deploymentOf(backend)}
           </Anchor>
         )}

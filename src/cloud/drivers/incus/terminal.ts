@@ -6,9 +6,13 @@ import type { MessageEvent, WebSocket } from 'undici';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
 import type { DaemonClient, Operation } from './client.ts';
 
+type TerminalExit = Parameters<Parameters<Terminal['onExit']>[0]>[0];
+
 const maxWaitingBytes = 256 * 1024;
 /** How long to wait for output after the program has ended. */
 const lastOutputMs = 2_000;
+/** How long to wait for the end of a program that was killed. The daemon may never tell. */
+const killedMs = 10_000;
 
 export async function openInstanceTerminal(
   client: DaemonClient,
@@ -38,11 +42,13 @@ export async function openInstanceTerminal(
     if (typeof bytes === 'string') data.socket.close();
   });
   const closed = new Promise((resolve) => data.socket.addEventListener('close', resolve));
-  const exit = waitForExit(client, operation).then(async (ended) => {
+  const killed = Promise.withResolvers<TerminalExit>();
+  const ended = waitForExit(client, operation).then(async (exit) => {
     // The last output may arrive after the exit is known.
     await Promise.race([closed, pause(lastOutputMs, undefined, { ref: false })]);
-    return ended;
+    return exit;
   });
+  const exit = Promise.race([ended, killed.promise]);
   void exit.then(() => {
     control.close();
     data.socket.close();
@@ -71,11 +77,12 @@ export async function openInstanceTerminal(
     kill() {
       order({ command: 'signal', signal: 9 });
       data.socket.close();
+      setTimeout(killed.resolve, killedMs, { code: 137, signal: 9 }).unref();
     },
   };
 }
 
-async function waitForExit(client: DaemonClient, { id }: Operation) {
+async function waitForExit(client: DaemonClient, { id }: Operation): Promise<TerminalExit> {
   try {
     const { metadata } = await client.wait(id);
     const code = Number(metadata?.return ?? 0);
@@ -89,7 +96,8 @@ async function waitForExit(client: DaemonClient, { id }: Operation) {
 function opened(socket: WebSocket): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.addEventListener('open', () => resolve());
-    socket.addEventListener('error', () => reject(new Error('The terminal could not be opened.')));
+    for (const event of ['error', 'close'] as const)
+      socket.addEventListener(event, () => reject(new Error('The terminal could not be opened.')));
   });
 }
 

@@ -1,0 +1,120 @@
+// Deployments of the built-in engine: the first answer from no replica, on the host and on a machine; many callers while
+// replicas come and go; what ten idle deployments cost. Usage, as root: node bench/deployments.ts [rounds]
+
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createServers, end, key, listening, readCpu } from './gateway/servers.ts';
+
+const rounds = Number(process.argv[2] ?? 5);
+const port = 18_210;
+const model = 'hermes3-8b';
+const type = 'cpu_1x_general';
+/** Idle time of one second, a tick, a drain and the end of a machine. */
+const goneMs = 6_000;
+const callers = 50;
+
+const { folder, start } = createServers();
+const root = join(import.meta.dirname, '..');
+const base = { model, engine: 'builtin', idle_seconds: 1 };
+
+async function withServer(
+  deployments: Record<string, object>,
+  work: (server: ChildProcess) => Promise<void>,
+): Promise<void> {
+  const data = mkdtempSync(join(folder, 'data-'));
+  const config = join(data, 'millrace.yaml');
+  const cloud = { rate_limit: false };
+  writeFileSync(config, JSON.stringify({ inference: { preload: false }, cloud, deployments }));
+  const args = ['serve', '--port', String(port), '--data-dir', data, '--config', config];
+  const server = start(join(root, 'millrace'), args, { MILLRACE_API_KEY: key });
+  await listening(port);
+  await work(server);
+  await end(server);
+}
+
+const call = (path: string, body?: object) =>
+  fetch(`http://127.0.0.1:${port}${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+
+const messages = [{ role: 'user', content: 'What is a millrace?' }];
+const ask = (maxTokens = 1) =>
+  call('/v1/chat/completions', { model, messages, max_tokens: maxTokens });
+
+async function timeFirst(): Promise<number> {
+  const begunAt = performance.now();
+  const response = await ask();
+  if (!response.ok) throw new Error(await response.text());
+  await response.arrayBuffer();
+  return performance.now() - begunAt;
+}
+
+/** From the request to a machine that runs. */
+async function timeLaunch(): Promise<number> {
+  await call('/api/v1/ssh-keys', { name: 'bench' });
+  const begunAt = performance.now();
+  const wanted = { region_name: 'us-west-1', instance_type_name: type, ssh_key_names: ['bench'] };
+  const launched = await call('/api/v1/instance-operations/launch', wanted);
+  const { data } = (await launched.json()) as { data: { instance_ids: string[] } };
+  for (;;) {
+    const response = await call(`/api/v1/instances/${data.instance_ids[0]}`);
+    const { data: instance } = (await response.json()) as { data: { status: string } };
+    if (instance.status === 'active') break;
+    await pause(10);
+  }
+  const ms = performance.now() - begunAt;
+  await call('/api/v1/instance-operations/terminate', { instance_ids: data.instance_ids });
+  return ms;
+}
+
+const middle = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1];
+const show = (name: string, values: readonly number[]) => {
+  const range = `${Math.min(...values).toFixed(0)}-${Math.max(...values).toFixed(0)}`;
+  console.log(`  ${name}: ${middle(values)?.toFixed(0)} ms (${range}, ${values.length} rounds)`);
+};
+
+async function repeat(measure: () => Promise<number>): Promise<number[]> {
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    times.push(await measure());
+    await pause(goneMs);
+  }
+  return times;
+}
+
+console.log('First answer from no replica');
+await withServer({ bench: base }, async () => show('on the host', await repeat(timeFirst)));
+await withServer({ bench: { ...base, runs_on: type } }, async () => {
+  show('on a machine (goal 3,000)', await repeat(timeFirst));
+  show('a launch alone', await repeat(timeLaunch));
+});
+
+console.log(`${callers} callers at once, then none, with at most 3 replicas for 8 requests each`);
+await withServer({ bench: { ...base, max: 3, hold_requests: callers } }, async () => {
+  const statuses = new Map<number, number>();
+  for (let round = 0; round < rounds; round++) {
+    const one = async () => {
+      const response = await ask(32);
+      await response.arrayBuffer();
+      statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+    };
+    await Promise.all(Array.from({ length: callers }, one));
+    await pause(goneMs);
+  }
+  for (const [status, count] of statuses) console.log(`  status ${status}: ${count}`);
+});
+
+console.log('Ten idle deployments');
+const ten = Array.from({ length: 10 }, (_, index) => [`idle-${index}`, base]);
+await withServer(Object.fromEntries(ten), async (server) => {
+  await pause(10_000);
+  const before = readCpu(server);
+  await pause(20_000);
+  const share = (readCpu(server).allMs - before.allMs) / 20_000;
+  console.log(`  ${(share * 100).toFixed(2)} % of a core (goal 0.5)`);
+});
+process.exit(0);
