@@ -11,8 +11,8 @@ const rounds = Number(process.argv[2] ?? 5);
 const port = 18_210;
 const model = 'hermes3-8b';
 const type = 'cpu_1x_general';
-/** Idle time of one second, a tick, a drain and the end of a machine. */
-const goneMs = 6_000;
+/** A replica stays for as long as its start took. Then come a second of idle time, a drain and the end of a machine. */
+const goneMs = 15_000;
 const callers = 50;
 
 const { folder, start } = createServers();
