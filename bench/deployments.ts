@@ -5,6 +5,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { quantile } from './gateway/load.ts';
 import { createServers, end, key, listening, readCpu } from './gateway/servers.ts';
 
 const rounds = Number(process.argv[2] ?? 5);
@@ -71,10 +72,11 @@ async function timeLaunch(): Promise<number> {
   return ms;
 }
 
-const middle = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1];
 const show = (name: string, values: readonly number[]) => {
   const range = `${Math.min(...values).toFixed(0)}-${Math.max(...values).toFixed(0)}`;
-  console.log(`  ${name}: ${middle(values)?.toFixed(0)} ms (${range}, ${values.length} rounds)`);
+  console.log(
+    `  ${name}: ${quantile(values, 0.5).toFixed(0)} ms (${range}, ${values.length} rounds)`,
+  );
 };
 
 async function repeat(measure: () => Promise<number>): Promise<number[]> {

@@ -6,6 +6,7 @@ import type { Engine } from '#deployments/engines/engine.ts';
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
 import { type Recipe, recipes } from '#deployments/engines/recipes.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
+import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { ReplicaFacts } from './scale.ts';
 import type { DeploymentSpec } from './spec.ts';
@@ -30,7 +31,7 @@ export interface ReplicaOrder {
 }
 
 const probeEveryMs = 100;
-/** Of a response to a probe, which is one token. */
+/** The response to a probe has one token. */
 const maxProbeBytes = 1_048_576;
 const shownLines = 50;
 /** How long an engine that was adopted may take to answer, however long ago it was started. */
@@ -210,7 +211,9 @@ export class Replica {
         signal: AbortSignal.any([over, AbortSignal.timeout(this.spec.start_seconds * 1_000)]),
       });
       this.#lastProbe = `Its last response to a chat had the status ${response.status}.`;
-      const { choices } = JSON.parse(await readText(response)) as { choices?: unknown };
+      const text = response.body && (await readBounded(response.body, maxProbeBytes));
+      if (text === null) return false;
+      const { choices } = JSON.parse(text.toString()) as { choices?: unknown };
       return response.ok && Array.isArray(choices) && choices.length > 0;
     } catch (error) {
       if (toErrorCode(error) === 'ECONNREFUSED') this.#lastProbe = 'Nothing listens at its port.';
@@ -233,18 +236,6 @@ export class Replica {
   }
 }
 
-/** Of the error by which a request failed; `fetch` hides it in the cause. */
+/** `fetch` hides the code of an error in its cause. */
 const toErrorCode = (error: unknown) =>
   ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code;
-
-/** Throws if the response is too long. */
-async function readText({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > maxProbeBytes) throw new Error('The response is too long.');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
-}

@@ -191,7 +191,7 @@ export const KnownModelView = Type.Object({
 /** What a deployment served and cost in the last 30 days, or since it was created. */
 export const CostView = Type.Object({
   since: Type.String(),
-  /** Of prompts and completions. */
+  /** Prompts and completions together. */
   tokens: Type.Integer(),
   /** Sum over all replicas. */
   engine_seconds: Type.Integer(),

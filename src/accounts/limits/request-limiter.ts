@@ -55,7 +55,7 @@ const unlimitedReservation: Reservation = Object.freeze({
   ...nothingOpen,
 });
 
-/** Of a request that was admitted when nothing was limited. */
+/** For a request that was admitted when nothing was limited. */
 const emptyTicket: Ticket = Object.freeze({ id: '', tokens: 0, costNano: 0 });
 
 export function createRequestLimiter(

@@ -62,7 +62,7 @@ export interface OpenReservation {
   leave(): void;
 }
 
-/** Of a request that was refused, or is not limited. */
+/** For a request that was refused, or is not limited. */
 export const nothingOpen: OpenReservation = Object.freeze({ settle() {}, leave() {} });
 
 export interface ReserveResult extends OpenReservation {

@@ -2,6 +2,7 @@
 // The token is sent only to the hub itself, never to a host that the hub redirects to.
 
 import type { Agent, Dispatcher } from 'undici';
+import { readBounded } from '#lib/async/read-bounded.ts';
 import { hubDenied, hubMissing, hubUnavailable, PullError } from './errors.ts';
 
 export interface HubFile {
@@ -164,14 +165,9 @@ export class Hub {
   }
 
   async #readText({ body }: HubResponse): Promise<string> {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes > maxListingBytes) throw hubUnavailable(this.#url, 'its answer is too long');
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks).toString();
+    const text = await readBounded(body, maxListingBytes);
+    if (text === null) throw hubUnavailable(this.#url, 'its answer is too long');
+    return text.toString();
   }
 
   async *#bytesOf(response: HubResponse, signal: AbortSignal): AsyncIterable<Buffer> {

@@ -30,7 +30,9 @@ const withError = <Props extends object>(Field: ComponentType<Props>) =>
   };
 
 export const TextField = withError(TextInput);
-export const TextareaField = withError(Textarea);
+export const TextareaField = withError(
+  Textarea.withProps({ autosize: true, minRows: 2, maxRows: 8 }),
+);
 export const PasswordField = withError(PasswordInput);
 export const SelectField = withError<SelectProps<string>>(Select);
 export const AutocompleteField = withError(Autocomplete);

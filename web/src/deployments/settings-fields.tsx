@@ -59,9 +59,6 @@ export function EngineFields({ engine, deployment, onSource }: EngineFieldsProps
         description="Added to the engine’s command, one per line."
         placeholder={'--max-model-len\n8192'}
         defaultValue={deployment?.args.join('\n')}
-        autosize
-        minRows={2}
-        maxRows={8}
       />
     </>
   );
@@ -80,9 +77,6 @@ export function EnvironmentFields({ deployment }: FieldsProps) {
             : `Set: ${names.join(', ')}. Leave this empty to keep them. What you enter replaces all of them. Encrypted, and never shown again.`
         }
         placeholder="HF_TOKEN=hf_…"
-        autosize
-        minRows={2}
-        maxRows={8}
       />
       {names.length > 0 && <Checkbox name="clear_env" label="Remove all variables" />}
     </>
@@ -107,9 +101,6 @@ export const MachineFields = ({ deployment }: FieldsProps) => (
       placeholder="pip install vllm"
       defaultValue={deployment?.setup ?? ''}
       maxLength={65_536}
-      autosize
-      minRows={2}
-      maxRows={8}
     />
   </>
 );
@@ -121,9 +112,6 @@ export const ScheduleField = ({ deployment }: FieldsProps) => (
     description="Times with more replicas, one per line: days, from-to, replicas, time zone."
     placeholder="mon-fri 08:00-18:00 2 Europe/Berlin"
     defaultValue={deployment?.schedule.map(toTimeText).join('\n')}
-    autosize
-    minRows={2}
-    maxRows={8}
   />
 );
 

@@ -22,9 +22,6 @@ export const AdvancedFields = () => (
         description="Sent with every request to this backend, one per line."
         name="headers"
         placeholder="x-team: vision"
-        autosize
-        minRows={2}
-        maxRows={8}
       />
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
         {timeouts.map(({ name, label, placeholder }) => (

@@ -57,9 +57,7 @@ export function AddSshKeyDialog({ onAdded, onClose }: AddSshKeyDialogProps) {
           placeholder="ssh-ed25519 AAAA…"
           name="public_key"
           required
-          autosize
           minRows={3}
-          maxRows={8}
           spellCheck={false}
         />
       ) : (

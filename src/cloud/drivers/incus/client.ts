@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { type Dispatcher, request as send, WebSocket } from 'undici';
 import { DriverError } from '#cloud/drivers/driver.ts';
+import { readBounded } from '#lib/async/read-bounded.ts';
 import { DaemonError, parseResponse, toDaemonError } from './daemon-response.ts';
 import { type Endpoint, type EndpointRoute, openRoute } from './endpoint.ts';
 
@@ -123,7 +124,7 @@ async function exchange(
       headers: { 'content-type': type, ...extraHeaders },
       body: raw ? (body as Buffer | Readable) : body && JSON.stringify(body),
     });
-    const bytes = await readBounded(response.body);
+    const bytes = await readResponse(response.body);
     return { statusCode: response.statusCode, tag: `${response.headers.etag ?? ''}`, bytes };
   } catch (error) {
     if (error instanceof DriverError) throw error;
@@ -198,17 +199,9 @@ function openPausable(connection: Connection, path: string, query?: Query) {
   };
 }
 
-async function readBounded(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxResponseBytes) {
-      body.destroy();
-      const message = `The daemon's response exceeds ${maxResponseBytes} bytes.`;
-      throw new DriverError('unavailable', message);
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+async function readResponse(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
+  const bytes = await readBounded(body, maxResponseBytes);
+  if (bytes !== null) return bytes;
+  const message = `The daemon's response exceeds ${maxResponseBytes} bytes.`;
+  throw new DriverError('unavailable', message);
 }
