@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 
 test('without file descriptors an engine is not started, and the server goes on', async () => {
-  const module = new URL('../../../src/deployments/engines/engine-process.ts', import.meta.url).href;
+  const module = new URL('../../../src/deployments/engines/engine-process.ts', import.meta.url)
+    .href;
   const program = `
     import { openSync } from 'node:fs';
     import { startEngineProcess } from ${JSON.stringify(module)};
