@@ -57,8 +57,8 @@ describe('documentation', () => {
     assert.deepEqual(missing, []);
   });
 
-  test('the pages that follow from the code are current: `npm run docs` writes them', () => {
-    for (const [file, text] of Object.entries(renderPages())) {
+  test('the pages that follow from the code are current: `npm run docs` writes them', async () => {
+    for (const [file, text] of Object.entries(await renderPages())) {
       assert(read(file) === text, `${file} is out of date. Run \`npm run docs\`.`);
     }
   });

@@ -232,6 +232,7 @@ describe('tidy', () => {
 
   /** Children are given an environment, and one sets its own for CUDA; that is not reading a setting. */
   const allowedEnvironment = [
+    'src/config/environment.ts',
     'src/config/load.ts',
     'src/cli/credentials.ts',
     'src/inference/engines/local/parent/model-process.ts',

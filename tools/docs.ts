@@ -18,9 +18,9 @@ const root = join(import.meta.dirname, '..');
 const generated = '<!-- Written by `npm run docs`. -->';
 
 /** The text of each generated page by its path. */
-export const renderPages = (): Record<string, string> => ({
+export const renderPages = async (): Promise<Record<string, string>> => ({
   'docs/errors.md': renderErrors(),
-  'docs/commands.md': renderCommands(),
+  'docs/commands.md': await renderCommands(),
   'docs/settings.md': renderSettings(),
   'docs/benchmarks.md': renderBenchmarks(),
 });
@@ -61,8 +61,8 @@ ${section('Cloud API', cloudErrors)}
 `;
 }
 
-function renderCommands(): string {
-  const sections = listCommands(createProgram(), []).map(({ command, path }) => {
+async function renderCommands(): Promise<string> {
+  const sections = listCommands(await createProgram(), []).map(({ command, path }) => {
     const usage = `./millrace ${path.join(' ')} ${command.usage()}`.trimEnd();
     const argumentRows = command.registeredArguments
       .filter(({ description }) => description)
@@ -156,5 +156,6 @@ ${results.replace('# Results', '# Benchmarks').replaceAll(/\]\((?!https?:|#)/g, 
 }
 
 if (import.meta.main) {
-  for (const [file, text] of Object.entries(renderPages())) writeFileSync(join(root, file), text);
+  for (const [file, text] of Object.entries(await renderPages()))
+    writeFileSync(join(root, file), text);
 }

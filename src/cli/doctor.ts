@@ -2,8 +2,9 @@
 
 import { styleText } from 'node:util';
 import { Command } from 'commander';
+import { programName } from '#config/environment.ts';
 import { ConfigError } from '#config/error.ts';
-import { loadConfig, programName } from '#config/load.ts';
+import { loadConfig } from '#config/load.ts';
 import { toPrintable } from '#lib/printable.ts';
 import type { Check } from '#server/doctor.ts';
 import { CliError, printJson } from './output.ts';

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { Argument, Command } from 'commander';
-import { hasDisplay } from '#config/load.ts';
+import { hasDisplay } from '#config/environment.ts';
 import { loadCredentials } from './credentials.ts';
 import { printJson, report } from './output.ts';
 

@@ -1,6 +1,6 @@
 // Names this program in hints as the user started it, so that they can be pasted.
 
-import { programName } from '#config/load.ts';
+import { programName } from '#config/environment.ts';
 
 /** Replaces the program in commands that a sentence quotes, such as `millrace login`. */
 export const nameProgram = (text: string) =>

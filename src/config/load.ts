@@ -1,5 +1,5 @@
 // Turns the file, the environment and the flags into one validated, frozen Config, or into a list of problems
-// that each name the place and the fix. Nothing else in the server reads process.env.
+// that each name the place and the fix. Nothing else in the server reads settings from process.env.
 
 import { existsSync } from 'node:fs';
 import { Ajv, type ErrorObject } from 'ajv';
@@ -8,6 +8,7 @@ import { checkConfig } from './check.ts';
 import { resolveEnvironments } from './check-deployments.ts';
 import { resolveApiKeys } from './check-models.ts';
 import { type Tree, withDefaults } from './defaults.ts';
+import type { Environment } from './environment.ts';
 import { ConfigError } from './error.ts';
 import { explain, schemaAt } from './explain.ts';
 import { overrides } from './overrides.ts';
@@ -24,7 +25,6 @@ export interface LoadedConfig {
 }
 
 export type Flags = Record<string, string | undefined>;
-type Environment = Record<string, string | undefined>;
 
 const defaultFile = 'millrace.yaml';
 const emptySource: Source = { tree: {}, placeOf: () => 'settings' };
@@ -52,19 +52,6 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
     file,
     presetApiKey: parsePresetKey(environment.MILLRACE_API_KEY),
   };
-}
-
-/** How the program was started, such as `./millrace`, for hints that name a command. The launcher sets it. */
-export const programName = (environment: Environment = process.env): string =>
-  environment.MILLRACE_PROGRAM || 'millrace';
-
-/** Whether a program can show windows here. On Linux a session without DISPLAY, such as one by SSH, can't. */
-export const hasDisplay = (environment: Environment = process.env): boolean =>
-  process.platform !== 'linux' || Boolean(environment.DISPLAY || environment.WAYLAND_DISPLAY);
-
-/** MILLRACE_LOG_LEVEL=debug or trace: print the stack of an error besides its message. */
-export function wantsDetails(environment: Environment = process.env): boolean {
-  return ['debug', 'trace'].includes(environment.MILLRACE_LOG_LEVEL ?? '');
 }
 
 /** Writes flags and variables into the tree. Returns the place of each by its path. */

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, isAbsolute, join } from 'node:path';
 import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { programName } from '#config/load.ts';
+import { programName } from '#config/environment.ts';
 import { unknownUrl } from '#lib/errors.ts';
 import { type DashboardBuild, noncePlaceholder, webFolder } from './dashboard-build.ts';
 

@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import { adviseHost, describeIsolation } from '#cloud/drivers/sandbox/description.ts';
 import { findGpus } from '#cloud/drivers/sandbox/gpus.ts';
 import { hostFolders, inspectHost } from '#cloud/drivers/sandbox/host.ts';
-import { programName } from '#config/load.ts';
+import { programName } from '#config/environment.ts';
 import type { Config } from '#config/schema.ts';
 import { openExistingDatabase, sqliteFile } from '#db/open.ts';
 import { chooseKernels, inspectComputer, readDriver } from '#gpu/choose.ts';

@@ -34,7 +34,7 @@ const withoutData = [
   'completion',
 ];
 
-const leaves = listLeaves(createProgram());
+const leaves = listLeaves(await createProgram());
 const has = ({ command }: Leaf, long: string) => command.options.some((one) => one.long === long);
 
 describe('every command', () => {

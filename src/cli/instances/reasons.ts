@@ -5,7 +5,7 @@ import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
-import { programName } from '#config/load.ts';
+import { programName } from '#config/environment.ts';
 import { toPrintable } from '#lib/printable.ts';
 
 interface Detail {

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { readBackends } from '#cli/backends/list.ts';
 import { CliError } from '#cli/output.ts';
 import { addView, type View } from '#cli/view.ts';
-import { programName } from '#config/load.ts';
+import { programName } from '#config/environment.ts';
 import { toCounted, toPricePair, toSize } from '#lib/format.ts';
 import { nearest } from '#lib/nearest.ts';
 import { isBeingPulled, readOverview, servedBy } from './list.ts';

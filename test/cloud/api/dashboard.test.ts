@@ -82,7 +82,7 @@ for (const database of databases) {
       const session = await server.join();
       const response = await session('/dashboard/api/launch-obstacles');
       const { data } = (await response.json()) as { data: Record<string, string> };
-      assert.match(data['gpu_8x_h100_sxm5'] ?? '', /^No host has this GPU\./);
+      assert.match(data.gpu_8x_h100_sxm5 ?? '', /^No host has this GPU\./);
       assert.equal(data.cpu_2x_general, undefined);
     });
 
