@@ -110,6 +110,8 @@ export interface InstanceRow extends WorkColumns {
   last_error: string | null;
   /** The deployment whose engine the machine runs; null for a machine that a person launched. */
   deployment_id: string | null;
+  /** Path on the server's computer of the weights that the machine of a deployment sees; null if there are none. */
+  weights: string | null;
 }
 
 /** One row per GPU in use. Its key prevents two instances from having the same GPU. */

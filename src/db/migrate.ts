@@ -28,6 +28,7 @@ import * as deploymentRuns from '#db/migrations/0020-deployment-runs.ts';
 import * as runReservations from '#db/migrations/0021-run-reservations.ts';
 import * as replicas from '#db/migrations/0022-replicas.ts';
 import * as deploymentsInFile from '#db/migrations/0023-deployments-in-file.ts';
+import * as machineWeights from '#db/migrations/0025-machine-weights.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -54,6 +55,7 @@ const migrations: Record<string, Migration> = {
   '0021-run-reservations': runReservations,
   '0022-replicas': replicas,
   '0023-deployments-in-file': deploymentsInFile,
+  '0025-machine-weights': machineWeights,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -1,6 +1,7 @@
 // A deployment that this server runs: its replicas, how often its starts failed in a row, and what the registry of
 // backends is given for it.
 
+import type { StartWatch } from '#deployments/engines/engine.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { HealthTarget, Liveness } from '#deployments/engines/liveness.ts';
 import { recipes } from '#deployments/engines/recipes.ts';
@@ -241,7 +242,8 @@ export class LiveDeployment {
     const deployment = this.#stored;
     const { spec, revision } = deployment;
     const id = newId();
-    const start = () => this.#parts.engines.start({ id, deployment, revision, spec });
+    const start = (watch: StartWatch) =>
+      this.#parts.engines.start({ id, deployment, revision, spec }, watch);
     this.#replicas.push(new Replica(this.#parts, { id, spec, revision, startedAt, start }));
   }
 

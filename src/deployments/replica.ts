@@ -2,7 +2,7 @@
 // it has generated a token, not when its port is open.
 
 import { setTimeout } from 'node:timers/promises';
-import type { Engine } from '#deployments/engines/engine.ts';
+import type { Engine, StartWatch } from '#deployments/engines/engine.ts';
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
 import { type Recipe, recipes } from '#deployments/engines/recipes.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
@@ -27,7 +27,7 @@ export interface ReplicaOrder {
   /** When an engine that is adopted answered first. */
   readonly readyAt?: number | null;
   /** Starts the engine, or adopts one that runs. Rejects with a sentence if it can't. */
-  start(): Promise<Engine>;
+  start(watch: StartWatch): Promise<Engine>;
 }
 
 const probeEveryMs = 100;
@@ -45,6 +45,11 @@ export class Replica {
   readonly #recipe: Recipe;
   readonly #parts: ReplicaParts;
   readonly #done: Promise<void>;
+  /** Ends a start that has no engine yet. */
+  readonly #abort = new AbortController();
+  #phase = 'starting';
+  /** The time before, such as that for fetching weights, does not count as a slow start. */
+  #loadingSince: number;
   #engine: Engine | null = null;
   #state: ReplicaFacts['state'] = 'starting';
   #readyAt: number | null = null;
@@ -62,6 +67,7 @@ export class Replica {
     this.spec = spec;
     this.revision = revision;
     this.startedAt = startedAt;
+    this.#loadingSince = startedAt;
     this.#recipe = recipes[spec.engine];
     this.#done = this.#run(order);
   }
@@ -82,7 +88,7 @@ export class Replica {
   progress(): string | null {
     if (this.#state !== 'starting') return null;
     const meanings = [...this.#recipe.progress, ...scriptProgress];
-    return this.#findMeaning(meanings) ?? this.#engine?.phase ?? 'starting';
+    return this.#findMeaning(meanings) ?? this.#engine?.phase ?? this.#phase;
   }
 
   /** The backend by which requests reach it. */
@@ -126,6 +132,7 @@ export class Replica {
 
   async #end(how: 'stop' | 'leave'): Promise<void> {
     this.#ending = how;
+    this.#abort.abort();
     await this.#engine?.[how]();
     await this.#done;
   }
@@ -137,7 +144,7 @@ export class Replica {
   /** From the start to the end of the engine. Never throws. */
   async #run({ start, readyAt = null }: ReplicaOrder): Promise<void> {
     try {
-      this.#engine = await start();
+      this.#engine = await start({ report: this.#report, signal: this.#abort.signal });
       const ended = await this.#serve(this.#engine, readyAt);
       if (this.#ending === null && ended !== null) this.failure = this.#explain(ended);
     } catch (error) {
@@ -152,6 +159,11 @@ export class Replica {
     if (this.failure !== null) this.#parts.failed(this.failure);
     this.#parts.changed();
   }
+
+  #report = (progress: string): void => {
+    this.#phase = progress;
+    this.#loadingSince = this.#parts.clock.now();
+  };
 
   /** Resolves with a sentence on how the engine ended, or null if that is no failure. */
   async #serve(engine: Engine, readyAt: number | null): Promise<string | null> {
@@ -180,7 +192,7 @@ export class Replica {
     const { clock } = this.#parts;
     const { start_seconds: startSeconds } = this.spec;
     const deadline = Math.max(
-      this.startedAt + startSeconds * 1_000,
+      this.#loadingSince + startSeconds * 1_000,
       clock.now() + Math.min(startSeconds * 1_000, adoptionMs),
     );
     while (!(await this.#answers(over))) {

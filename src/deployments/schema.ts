@@ -30,7 +30,7 @@ export const deploymentSettings = {
   /** An id of the catalog. Several deployments may serve one id. */
   model: Type.String({ minLength: 1, maxLength: 100, pattern: noNul }),
   engine: OneOf(engines),
-  /** The weights: a file, a folder, or a repository of the hub that the engine downloads itself. */
+  /** The weights: a file or folder on the server's computer, or a repository of the hub, which the server fetches. */
   source: Maybe(Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul })),
   /** The engine's program. Default: the engine's name, from the system's folders. */
   program: Maybe(Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul })),

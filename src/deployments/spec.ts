@@ -95,7 +95,7 @@ function checkSpec(spec: DeploymentSpec): DeploymentSpec {
     throw invalidBody('The engine "command" needs a program.', 'program');
   if (engine === 'llama-server' && source === null)
     throw invalidBody(
-      'The engine "llama-server" needs a source: the path of a GGUF file.',
+      'The engine "llama-server" needs a source: a GGUF file, or a repository of the hub that has one.',
       'source',
     );
   return spec;

@@ -26,6 +26,12 @@ export interface FileSource {
   retryAfterMs(error: unknown): number | null;
 }
 
+export interface HashOptions {
+  readonly algorithm: 'sha1' | 'sha256' | 'sha512';
+  /** Hashed before the content. */
+  readonly prefix?: string;
+}
+
 const readBytes = 1024 * 1024;
 
 /** A partial file and the hash of its content, which grow together. */
@@ -34,19 +40,19 @@ export class GrowingFile {
   bytes = 0;
   readonly #handle: FileHandle;
   readonly #progress: Progress;
-  readonly #algorithm: string;
+  readonly #newHash: () => Hash;
   #hash: Hash;
 
   constructor(
     handle: FileHandle,
     size: number,
-    { algorithm, progress }: { algorithm: 'sha256' | 'sha512'; progress: Progress },
+    { algorithm, prefix = '', progress }: HashOptions & { progress: Progress },
   ) {
     this.#handle = handle;
     this.size = size;
     this.#progress = progress;
-    this.#algorithm = algorithm;
-    this.#hash = createHash(algorithm);
+    this.#newHash = () => createHash(algorithm).update(prefix);
+    this.#hash = this.#newHash();
   }
 
   /** Hashes what an earlier run left. Returns the number of bytes. */
@@ -98,7 +104,7 @@ export class GrowingFile {
 
   async reset(): Promise<void> {
     await this.#handle.truncate(0);
-    this.#hash = createHash(this.#algorithm);
+    this.#hash = this.#newHash();
     this.bytes = 0;
     this.#progress(0);
   }

@@ -218,7 +218,10 @@ const hubTimeoutMs = 10_000;
 async function checkHub({ models }: Config): Promise<Finding> {
   const hub = new Hub({ url: models.hub_url, token: models.hub_token }, { stallMs: hubTimeoutMs });
   try {
-    await hub.look(anyRepo, AbortSignal.timeout(hubTimeoutMs));
+    await hub.look(
+      { repo: anyRepo, revision: 'main' },
+      { signal: AbortSignal.timeout(hubTimeoutMs) },
+    );
   } catch (error) {
     if (!(error instanceof PullError)) throw error;
     if (error.code === 'unavailable')

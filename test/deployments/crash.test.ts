@@ -2,10 +2,13 @@
 // in a process of its own.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
+import { testEngine } from '#test/support/deployments.ts';
+import { startHub } from '#test/support/hub.ts';
 import {
   makeFolder,
   type RunningProcess,
@@ -35,7 +38,7 @@ function enginesOf(dataDir: string): string[] {
   });
 }
 
-async function chat({ url }: RunningProcess): Promise<string | null> {
+async function chat({ url }: Pick<RunningProcess, 'url'>): Promise<string | null> {
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -69,4 +72,34 @@ test('kill -9 of the server ends its engines, and the next server starts them on
   await second.ended;
   assert.deepEqual(enginesOf(first.dataDir), []);
   assert.deepEqual(readdirSync(join(first.dataDir, 'replicas')), []);
+});
+
+test('kill -9 while weights are fetched loses nothing, and no byte is fetched twice', async () => {
+  const hub = await startHub();
+  const files = { 'config.json': Buffer.from('{}'), 'model.safetensors': randomBytes(400_000) };
+  hub.add('acme/small', files);
+  hub.pauseAfter(150_000);
+  const dataDir = makeFolder();
+  const settings = { ...testEngine, model, source: 'acme/small', min: 1 };
+  const config = join(dataDir, 'millrace.yaml');
+  writeFileSync(
+    config,
+    JSON.stringify({
+      models: { hub_url: hub.url, disk_reserve_gib: 0 },
+      deployments: { small: settings },
+    }),
+  );
+  const first = await serve('--data-dir', dataDir, '--config', config);
+  const part = join(dataDir, 'models/acme--small/safetensors/model.safetensors.part');
+  await until('half of it is there', () => existsSync(part) && statSync(part).size === 150_000);
+  first.child.kill('SIGKILL');
+  await first.ended;
+  hub.release();
+  const sent = hub.bytesSent();
+
+  const second = await serve('--data-dir', dataDir, '--config', config);
+  assert.match((await chat(second)) ?? '', /^small-/);
+  assert.equal(hub.bytesSent() - sent, 250_000);
+  second.child.kill('SIGTERM');
+  await second.ended;
 });

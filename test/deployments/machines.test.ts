@@ -1,11 +1,12 @@
 // Deployments whose replicas are machines: real sandboxes, with real engines in them.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { startHub, type TestHub } from '#test/support/hub.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -23,10 +24,13 @@ interface Listed {
 }
 
 describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
+  let hub: TestHub;
   let server: TestServer;
   let owner: SessionFetch;
   before(async () => {
-    server = await startTestServer({ config: { cloud: { driver: 'sandbox' } } });
+    hub = await startHub();
+    const models = { hub_url: hub.url, disk_reserve_gib: 0 };
+    server = await startTestServer({ config: { cloud: { driver: 'sandbox' }, models } });
     owner = await server.join();
   });
 
@@ -91,6 +95,47 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
     const response = await chat({ max_tokens: 2 });
     assert.equal(response.status, 200, await response.text());
     assert.match(response.headers.get('x-served-by') ?? '', /^tested-/);
+  });
+
+  test('weights of the hub are fetched once, and machines see them read-only', async () => {
+    const files = { 'config.json': '{"from":"hub"}', 'model.safetensors': 'weights' };
+    hub.add(
+      'acme/small',
+      Object.fromEntries(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)])),
+    );
+    await create({ source: 'acme/small', min: 2, max: 2 });
+    await until('both are ready', async () => {
+      const { replicas } = await show();
+      return replicas.length === 2 && replicas.every(({ state }) => state === 'ready');
+    });
+    const text = await (await chat()).text();
+    assert.match(text, /\{\\"from\\":\\"hub\\"\} in \/weights, read-only/);
+    assert.equal(hub.seen.filter(({ host }) => host === 'cdn').length, 2);
+  });
+
+  test('a folder of the server is seen read-only, with what its links lead to', async () => {
+    const folder = join(server.dataDir, 'own model');
+    mkdirSync(folder);
+    writeFileSync(join(server.dataDir, 'elsewhere'), '{"from":"folder"}');
+    symlinkSync('../elsewhere', join(folder, 'config.json'));
+    await create({ source: folder, min: 1 });
+    assert.match(await (await chat()).text(), /folder.* in \/weights, read-only/);
+    // Only the server says what a machine sees.
+    const launch = {
+      region_name: 'us-east-1',
+      instance_type_name: type,
+      ssh_key_names: [],
+      weights: '/etc',
+    };
+    const { status, error } = await call('POST', '/instance-operations/launch', launch);
+    assert(status >= 400, error?.message ?? "");
+    const refused = await create({ name: 'other', source: '/etc/shadow', model: 'hermes3-70b' });
+    assert.equal(refused.status, 200);
+    const secret = await server.fetch('/v1/chat/completions', {
+      json: { model: 'hermes3-70b', messages: [{ role: 'user', content: 'Hi' }] },
+    });
+    assert.match(await secret.text(), /Machines can't read \/etc\/shadow/);
+    await call('DELETE', '/deployments/other');
   });
 
   test('a stream passes through the tunnel and ends before its machine', async () => {

@@ -1,7 +1,7 @@
 // An engine for tests of deployments: a program with OpenAI's API that says which process answered. The environment
 // decides how it behaves.
 
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 
@@ -12,7 +12,9 @@ const {
   FAIL = '',
   TOKEN_MS = '0',
   TOKENS = '3',
-  VERSION = '1',
+  /** The folder of a model. Its config.json is the version. */
+  WEIGHTS = '',
+  VERSION = WEIGHTS === '' ? '1' : readWeights(WEIGHTS),
   /** If this file does not exist, the process creates it, and fails after its first answer: it exits, or it hangs. */
   FIRST_FILE = '',
   FIRST_FAILS_BY = 'exit',
@@ -72,6 +74,16 @@ const server = createServer(async (request, response) => {
 });
 server.listen(Number(PORT), '127.0.0.1');
 if (EXIT_AFTER_MS !== '') setTimeout(Number(EXIT_AFTER_MS)).then(() => process.exit(3));
+
+function readWeights(folder: string): string {
+  const text = readFileSync(`${folder}/config.json`, 'utf8').trim();
+  try {
+    writeFileSync(`${folder}/written`, '');
+    return `${text} in ${folder}, which can be written`;
+  } catch {
+    return `${text} in ${folder}, read-only`;
+  }
+}
 
 async function readJson(request: IncomingMessage): Promise<{ stream?: boolean }> {
   const chunks = await Array.fromAsync(request as AsyncIterable<Buffer>);

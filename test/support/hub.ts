@@ -22,6 +22,7 @@ export interface TestHub {
   bytesSent(): number;
   /** Number of file contents being sent now. */
   sending(): number;
+  /** `repo` may end in `@revision`. Default: `main`. */
   add(repo: string, files: Record<string, Buffer>, options?: { token?: string }): void;
   /** Sends `bytes` bytes of each response, then waits for `release`. */
   pauseAfter(bytes: number): void;
@@ -47,8 +48,13 @@ after(async () => {
   for (const close of open) await close();
 });
 
-const commit = 'c0ffee'.repeat(6).padEnd(40, '0');
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+const gitId = (bytes: Buffer) =>
+  createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
+/** The commit of a revision. */
+const toCommit = (revision: string) => createHash('sha1').update(revision).digest('hex');
+const toKey = (repo: string, revision: string) =>
+  revision === 'main' ? repo : `${repo}@${revision}`;
 
 export async function startHub(): Promise<TestHub> {
   const repos = new Map<string, Repo>();
@@ -67,19 +73,28 @@ export async function startHub(): Promise<TestHub> {
   function respondAsHub(request: IncomingMessage, response: ServerResponse): ServerResponse {
     note('hub', request);
     const path = decodeURIComponent(new URL(request.url ?? '', 'http://hub').pathname);
-    const [, listed] = /^\/api\/models\/([^/]+\/[^/]+)\/revision\/main$/.exec(path) ?? [];
-    const [, held, revision, file] = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path) ?? [];
-    const repo = repos.get(listed ?? held ?? '');
+    const [, listed, named = ''] =
+      /^\/api\/models\/([^/]+\/[^/]+)\/revision\/([^/]+)$/.exec(path) ?? [];
+    const [, held, commit, file] = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path) ?? [];
+    const key =
+      listed === undefined
+        ? [...repos.keys()].find(
+            (one) => toCommit(one.split('@')[1] ?? 'main') === commit && one.split('@')[0] === held,
+          )
+        : toKey(listed, named);
+    const repo = repos.get(key ?? '');
+    if (repo === undefined && repos.has(listed ?? held ?? ''))
+      return refuse(response, 404, 'RevisionNotFound');
     // Like the real hub, respond with 401 to callers without access, also for repositories that don't exist.
     if (repo === undefined) return refuse(response, 401, 'RepoNotFound');
     if (repo.token !== undefined && request.headers.authorization !== `Bearer ${repo.token}`) {
       return refuse(response, 401, 'GatedRepo');
     }
-    if (listed !== undefined) return sendJson(response, toListing(listed, repo));
+    if (listed !== undefined) return sendJson(response, toListing(listed, named, repo));
     const bytes = repo.files[file ?? ''];
-    if (bytes === undefined || revision !== commit) return refuse(response, 404, 'EntryNotFound');
+    if (bytes === undefined) return refuse(response, 404, 'EntryNotFound');
     const headers = {
-      location: `${cdnUrl}/${held}/${encodeURIComponent(file ?? '')}?signature=secret`,
+      location: `${cdnUrl}/${key}/${encodeURIComponent(file ?? '')}?signature=secret`,
       'x-linked-etag': `"${sha256(bytes)}"`,
       'x-linked-size': bytes.length,
       'x-repo-commit': commit,
@@ -181,16 +196,16 @@ export async function startHub(): Promise<TestHub> {
   };
 }
 
-function toListing(id: string, { files, token }: Repo) {
+function toListing(id: string, revision: string, { files, token }: Repo) {
   return {
     id,
-    sha: commit,
+    sha: toCommit(revision),
     gated: token === undefined ? false : 'auto',
     siblings: Object.entries(files).map(([rfilename, bytes]) => ({
       rfilename,
       size: bytes.length,
-      blobId: '0'.repeat(40),
-      ...(rfilename.endsWith('.gguf')
+      blobId: gitId(bytes),
+      ...(/\.(gguf|safetensors)$/.test(rfilename)
         ? { lfs: { sha256: sha256(bytes), size: bytes.length, pointerSize: 134 } }
         : {}),
     })),

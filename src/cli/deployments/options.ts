@@ -36,7 +36,7 @@ export function withDeploymentOptions(command: Command): Command {
     .option('--engine <kind>', 'builtin, llama-server, vllm, sglang, or command for any program')
     .option(
       '--source <weights>',
-      'GGUF file, folder, or repository of the hub (default: the model)',
+      'GGUF file, folder, or repository of the hub (default: that of the model)',
     )
     .option(
       '--program <path>',

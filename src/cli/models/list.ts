@@ -49,11 +49,11 @@ async function list(): Promise<View> {
 const renderWeights = (overview: WeightsOverview) =>
   toTable(
     ['WEIGHTS ON DISK', 'SIZE', 'STATE', 'SERVES'],
-    overview.data.map(({ name, bytes, bytes_on_disk, state, models: served }) => [
+    overview.data.map(({ name, bytes, bytes_on_disk, state, models, deployments }) => [
       name,
       state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
       isBeingPulled(overview, name) ? 'being pulled' : state,
-      served.length === 0 ? '-' : served.join(', '),
+      [...models, ...deployments.map((one) => `deployment ${one}`)].join(', ') || '-',
     ]),
   );
 

@@ -29,7 +29,8 @@ async function show(id: string): Promise<View> {
     throw new CliError(`There is no model ${id}. ${hint}`);
   }
   const stored = overview.data.filter(
-    ({ models, repo }) => models.includes(id) || repo === model.gguf_repo,
+    ({ models, repo }) =>
+      models.includes(id) || repo === model.gguf_repo || repo === model.safetensors_repo,
   );
   const rows = [
     ['Id', model.id],
@@ -44,7 +45,7 @@ async function show(id: string): Promise<View> {
       [
         name,
         state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
-        quant ?? 'unknown quantisation',
+        quant ?? (name.endsWith('/safetensors') ? 'safetensors' : 'unknown quantisation'),
         ...(isBeingPulled(overview, name) ? ['being pulled'] : []),
       ].join(', '),
     ]),

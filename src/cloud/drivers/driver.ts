@@ -38,6 +38,9 @@ export interface MachineSpec {
   /** The machine runs an engine of this server: the program `millrace` is found in its search path, where the driver
    * can provide it. Default: false. */
   readonly runsEngine?: boolean;
+  /** A file or folder of this computer. The machine sees it, or the files in it, read-only in `/weights`. Only the server
+   * sets it, from a deployment. Default: null. */
+  readonly weights?: string | null;
 }
 
 /** What decides which packets reach a machine. */

@@ -22,6 +22,8 @@ export interface EngineMachineOrder {
   readonly image: string | null;
   /** Sealed for the machine's id. */
   readonly userData: string;
+  /** Path on this computer of what the machine sees as its weights; null if there are none. */
+  readonly weights: string | null;
 }
 
 export interface EngineMachineState {
@@ -75,6 +77,7 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
       await parts.launch(serverOf(order.accountId), input, {
         deploymentId: order.deploymentId,
         instanceId: order.id,
+        weights: order.weights,
         // The engine is reached from this server.
         isAllowed: ({ hostId }) => reaches(hostId),
         writeRows,

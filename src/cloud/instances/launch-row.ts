@@ -3,19 +3,32 @@
 import type { PlaceReservation } from '#cloud/placement/capacity.ts';
 import type { Images } from '#cloud/placement/images.ts';
 import type { Offer } from '#cloud/placement/instance-types.ts';
+import type { Place } from '#cloud/placement/place.ts';
 import type { Launch, Tag } from '#cloud/schema.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
-import type { SshKeyRow } from '#db/tables.ts';
+import type { SshKeyRow, Tx } from '#db/tables.ts';
 
 /** A null region is any region. Without an SSH key nobody may log in. */
 export type LaunchInput = Omit<Launch, 'region_name'> & { readonly region_name: string | null };
+
+/** The deployment that an instance is launched for. */
+export interface DeploymentOwner {
+  readonly deploymentId: string;
+  /** The id for the instance. */
+  readonly instanceId: string;
+  /** Path on this computer of what the machine sees as its weights; null if there are none. */
+  readonly weights: string | null;
+  isAllowed(place: Place): boolean;
+  /** Writes further rows in the transaction of the launch. */
+  writeRows(tx: Tx, instance: InstanceRow): Promise<void>;
+}
 
 export interface LaunchFindings {
   readonly offer: Offer;
   readonly image: ReturnType<Images['on']>;
   /** Null if nobody may log in. */
   readonly key: SshKeyRow | null;
-  readonly deploymentId: string | null;
+  readonly owner: Pick<DeploymentOwner, 'deploymentId' | 'weights'> | undefined;
   readonly reservation: PlaceReservation;
   readonly now: number;
 }
@@ -24,7 +37,7 @@ export function toInstanceRow(
   id: string,
   accountId: string,
   input: LaunchInput,
-  { offer, image, key, deploymentId, reservation, now }: LaunchFindings,
+  { offer, image, key, owner, reservation, now }: LaunchFindings,
 ): InstanceRow {
   const { place, address, storageGib } = reservation;
   return {
@@ -71,7 +84,8 @@ export function toInstanceRow(
     claimed_until: 0,
     attempts: 0,
     last_error: null,
-    deployment_id: deploymentId,
+    deployment_id: owner?.deploymentId ?? null,
+    weights: owner?.weights ?? null,
   };
 }
 

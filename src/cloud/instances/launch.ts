@@ -15,14 +15,13 @@ import type { Images } from '#cloud/placement/images.ts';
 import type { Offer, Offers } from '#cloud/placement/instance-types.ts';
 import { type Place, reachesFilesystem } from '#cloud/placement/place.ts';
 import { findRegion, regions } from '#cloud/regions.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import { findMounts, findRulesets, getLaunchKey, type Mount } from './launch-references.ts';
-import { type LaunchInput, toInstanceRow } from './launch-row.ts';
+import { type DeploymentOwner, type LaunchInput, toInstanceRow } from './launch-row.ts';
 
 export interface LaunchParts {
   audit: Audit;
@@ -52,16 +51,6 @@ export type LaunchInstance = (
 
 /** The server launches machines of deployments itself. */
 export type LaunchActor = Actor & { readonly accountId: string };
-
-/** The deployment that an instance is launched for. */
-export interface DeploymentOwner {
-  readonly deploymentId: string;
-  /** The id for the instance. */
-  readonly instanceId: string;
-  isAllowed(place: Place): boolean;
-  /** Writes further rows in the transaction of the launch. */
-  writeRows(tx: Tx, instance: InstanceRow): Promise<void>;
-}
 
 export function createLaunch(
   db: Database,
@@ -130,7 +119,7 @@ async function insert(
   const { place, gpus } = reservation;
   const now = clock.now();
   const row = toInstanceRow(owner?.instanceId ?? newId(), accountId, input, {
-    deploymentId: owner?.deploymentId ?? null,
+    owner,
     offer,
     image: imageOn(place),
     key,

@@ -47,6 +47,7 @@ export async function loadSpec(
     })),
     userData: readUserData(seal, row),
     runsEngine: row.deployment_id !== null,
+    weights: row.weights,
     image: row.image,
     firewall: await firewall.rulesOf(row),
   };

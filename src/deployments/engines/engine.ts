@@ -34,5 +34,13 @@ export interface EngineOrder {
   readonly spec: DeploymentSpec;
 }
 
+/** How a replica follows the start of its engine. */
+export interface StartWatch {
+  /** Called with what is done before there is an engine. */
+  report(progress: string): void;
+  /** The replica is stopped. */
+  readonly signal: AbortSignal;
+}
+
 /** Rejects with a sentence if the engine can't be started. */
-export type StartEngine = (order: EngineOrder) => Promise<Engine>;
+export type StartEngine = (order: EngineOrder, watch: StartWatch) => Promise<Engine>;

@@ -3,6 +3,7 @@
 import { rm } from 'node:fs/promises';
 import type { StoredReplica } from '#deployments/replica-rows.ts';
 import type { Engine, StartEngine } from './engine.ts';
+import type { LocateWeights } from './engine-weights.ts';
 import { type HostEngineParts, startHostEngine } from './host-engine.ts';
 import {
   launchMachineEngine,
@@ -23,12 +24,18 @@ export interface Engines {
   isPlace(runsOn: string): boolean;
 }
 
-export function createEngines(host: HostEngineParts, machine: MachineEngineParts): Engines {
+export function createEngines(
+  host: HostEngineParts,
+  machine: MachineEngineParts,
+  locate: LocateWeights,
+): Engines {
   return {
-    start: (order) =>
-      order.spec.runs_on === 'host'
-        ? startHostEngine(host, order)
-        : launchMachineEngine(machine, order),
+    async start(order, watch) {
+      const { spec, mount } = await locate(order, watch);
+      return spec.runs_on === 'host'
+        ? startHostEngine(host, { ...order, spec })
+        : launchMachineEngine(machine, { ...order, spec }, mount);
+    },
     async findLeft() {
       await rm(host.folder, { recursive: true, force: true });
       return machine.replicaRows.own();

@@ -35,10 +35,11 @@ const maxGoneMs = 30_000;
 const goneEveryMs = 250;
 const maxRetryMs = 30_000;
 
-/** Rejects with the reason if the cloud refuses the launch. */
+/** `weights` is what the machine must see of this computer. Rejects with the reason if the cloud refuses the launch. */
 export async function launchMachineEngine(
   parts: MachineEngineParts,
   order: EngineOrder,
+  weights: string | null,
 ): Promise<Engine> {
   const { id, deployment, spec } = order;
   const { clock, machines, replicaRows } = parts;
@@ -54,6 +55,7 @@ export async function launchMachineEngine(
         instanceType: spec.runs_on,
         image: spec.image,
         userData: replicaRows.seal(toEngineScript(spec, key), id),
+        weights,
       },
       (tx) => replicaRows.insert(tx, order, { key, startedAt }),
     );

@@ -132,7 +132,10 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
   command: {
     server: 'openai',
     toCommand: ({ program, args }) => [program ?? '', ...args],
-    toEnvironment: (_spec, { port, key }) => ({ PORT: `${port}`, HOST: address, API_KEY: key }),
+    toEnvironment: ({ source }, { port, key }) => ({
+      ...{ PORT: `${port}`, HOST: address, API_KEY: key },
+      ...(source !== null && { WEIGHTS: source }),
+    }),
     health: '/v1/models',
     progress: [],
     failures: [portInUse, [/out of memory/i, outOfMemory]],

@@ -1,12 +1,14 @@
 // Says whether a model fits the memory of a place before anything starts there.
 
-import { isAbsolute } from 'node:path';
 import type { Offer } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
+import { findRepository, sourceOf } from '#deployments/engines/engine-weights.ts';
 import { doesNotFit } from '#deployments/errors.ts';
 import type { FitsView } from '#deployments/schema.ts';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
+import { findStored } from '#inference/weights/selection.ts';
+import type { Store } from '#inference/weights/store.ts';
 import { findKnownModel } from './known-models.ts';
 import {
   describeNeed,
@@ -29,23 +31,31 @@ export interface Fits {
 const gib = 2 ** 30;
 const toRoundGib = (bytes: number) => Math.round((bytes / gib) * 10) / 10;
 
-export function createFits(catalog: Catalog, places: () => readonly MemoryPlace[]): Fits {
+export function createFits(
+  catalog: Catalog,
+  store: Pick<Store, 'list'>,
+  places: () => readonly MemoryPlace[],
+): Fits {
   /** The weights that are loaded; null if the engine brings its own. */
-  function sourceOf({ model, engine, source }: Wanted): string | null {
-    if (source !== null) return source;
-    if (engine === 'builtin' || engine === 'command') return null;
-    return catalog.findById(model)?.weights.safetensors ?? model;
+  function toSource(wanted: Wanted): string | null {
+    const { model, engine } = wanted;
+    const isOwn = engine === 'builtin' || engine === 'command';
+    return sourceOf(catalog, wanted) ?? (isOwn ? null : model);
   }
 
   async function findNeed(wanted: Wanted): Promise<MemoryNeed | null> {
-    const source = sourceOf(wanted);
-    const shape = source === null ? undefined : await findModelShape(source);
+    const source = toSource(wanted);
+    if (source === null) return null;
+    const repository = findRepository(source, wanted.engine);
+    const stored =
+      repository && findStored(repository.source, repository.format, await store.list());
+    const shape = await findModelShape(stored?.path ?? source);
     return shape === undefined ? null : toMemoryNeed(shape, wanted);
   }
 
   return {
     async estimate(wanted) {
-      const source = sourceOf(wanted);
+      const source = toSource(wanted);
       const known = source === null ? undefined : findKnownModel(source);
       const need = await findNeed(wanted);
       return {
@@ -58,11 +68,9 @@ export function createFits(catalog: Catalog, places: () => readonly MemoryPlace[
       };
     },
     async check(spec) {
-      const { check_memory, runs_on, source } = spec;
-      // The files of a machine can't be read before it exists.
-      const isElsewhere = runs_on !== 'host' && isAbsolute(source ?? '');
+      const { check_memory, runs_on } = spec;
       const place = places().find(({ name }) => name === runs_on);
-      if (!check_memory || place === undefined || isElsewhere) return;
+      if (!check_memory || place === undefined) return;
       const need = await findNeed(spec);
       if (need === null) return;
       const usable = toUsableBytes(place, spec);

@@ -1,4 +1,4 @@
-// Chooses the files of a repository to pull: parses the ways people name weights, and applies an order of preference
+// Chooses the GGUF files of a repository to pull: parses the ways people name weights, and applies an order of preference
 // if no file is named. Pure, and the only place where a name from outside becomes part of a path.
 
 import {
@@ -9,12 +9,13 @@ import {
   noGguf,
   noSuchFile,
   noSuchQuant,
-  onlyMain,
 } from './errors.ts';
 import type { HubFile } from './hub.ts';
 
 export interface Source {
   readonly repo: string;
+  /** A branch, a tag or a commit. */
+  readonly revision: string;
   readonly file: string | null;
   readonly quant: string | null;
 }
@@ -23,7 +24,10 @@ export interface ChosenFile {
   /** Path inside the repository. */
   readonly path: string;
   readonly size: number;
-  readonly sha256: string;
+  /** Null for a small file, which has a `gitId`. */
+  readonly sha256: string | null;
+  /** Id of the file as a git object, which is a checksum too. */
+  readonly gitId?: string | null;
 }
 
 /**
@@ -46,27 +50,34 @@ const preference = [
 const maxParts = 500;
 const word = '[A-Za-z0-9_][A-Za-z0-9._-]{0,95}';
 const repoPattern = new RegExp(`^${word}/${word}$`);
+const wordPattern = new RegExp(`^${word}$`);
 const segmentPattern = /^[A-Za-z0-9_][A-Za-z0-9._+ ()[\]-]*$/;
 const splitPattern = /-(\d{5})-of-(\d{5})\.gguf$/i;
 const quantPattern =
   /(?:^|[-._/])((?:UD-)?(?:I?Q\d+(?:_[A-Z0-9]+)*|BF16|F16|F32|FP16|FP32|MXFP4(?:_[A-Z]+)?))(?:-\d{5}-of-\d{5})?\.gguf$/i;
 
-/** Accepts `owner/name`, `owner/name/file.gguf`, `hf.co/owner/name:Q8_0`, or a URL copied from the hub. */
+/**
+ * Accepts `owner/name`, `owner/name@revision`, `owner/name/file.gguf`, `hf.co/owner/name:Q8_0`, or a URL copied from the
+ * hub.
+ */
 export function parseSource(text: string): Source {
   const short = text
     .trim()
     .replace(/^(https?:\/\/)?(hf\.co|huggingface\.co)\//i, '')
     .replace(/\?.*$/, '');
   const [, path = '', quant] = /^([^:]*)(?::([A-Za-z0-9_-]{1,32}))?$/.exec(short) ?? [];
-  const [owner = '', name = '', ...rest] = path.replace(/\/+$/, '').split('/');
+  const [owner = '', atRevision = '', ...rest] = path.replace(/\/+$/, '').split('/');
+  const [, name = '', named] = /^([^@]*)(?:@(.*))?$/.exec(atRevision) ?? [];
   const repo = `${owner}/${name}`;
   // The hub allows neither, and "--" replaces the slash on disk.
   if (!repoPattern.test(repo) || repo.includes('..') || repo.includes('--')) throw badRepo(text);
   const isAddress = ['resolve', 'blob', 'tree'].includes(rest[0] ?? '') && rest.length >= 2;
-  if (isAddress && rest[1] !== 'main') throw onlyMain();
+  const revision = named ?? (isAddress ? rest[1] : null) ?? 'main';
+  if (!wordPattern.test(revision) || revision.includes('..')) throw badRepo(text);
   const file = (isAddress ? rest.slice(2) : rest).join('/');
   return {
     repo,
+    revision,
     file: file === '' ? null : parseFile(decode(file)),
     quant: quant ?? null,
   };
@@ -80,7 +91,7 @@ export function parseFile(text: string): string {
 /** Returns all parts if the weights are split, the first part first. */
 export function chooseFiles(
   { repo, file, quant }: Source,
-  listed: readonly HubFile[],
+  listed: readonly Listed[],
 ): readonly ChosenFile[] {
   const groups = Map.groupBy(listed.filter(isWeights), ({ path }) => toGroup(path));
   if (groups.size === 0) throw noGguf(repo);
@@ -106,21 +117,28 @@ export function chooseFiles(
 export const quantOf = (path: string): string | null =>
   quantPattern.exec(path)?.[1]?.toUpperCase() ?? null;
 
-/** Name on disk: one folder per repository. Folders inside the repository are flattened. */
-export const toStoredName = (repo: string, path: string): string =>
-  `${repo.replace('/', '--')}/${path.replaceAll('/', '--')}`;
+/** Folder on disk: one for each revision of a repository. */
+export const toStoredFolder = ({ repo, revision }: Pick<Source, 'repo' | 'revision'>): string =>
+  `${repo.replace('/', '--')}${revision === 'main' ? '' : `@${revision}`}`;
 
-type Groups = Map<string, HubFile[]>;
+/** Folders inside the repository are flattened. */
+export const flatten = (path: string): string => path.replaceAll('/', '--');
 
-function byQuant(repo: string, quant: string | null, groups: Groups): HubFile[] {
-  const found = new Map<string, HubFile[]>();
+/** True for weights that are a folder with the files of a model, and not a GGUF file. */
+export const isFolder = (name: string): boolean => name.endsWith('/safetensors');
+
+type Listed = Pick<HubFile, 'path' | 'size' | 'sha256'>;
+type Groups = Map<string, Listed[]>;
+
+function byQuant(repo: string, quant: string | null, groups: Groups): Listed[] {
+  const found = new Map<string, Listed[]>();
   for (const [group, files] of groups) {
     const name = quantOf(group);
     if (name !== null && !found.has(name)) found.set(name, files);
   }
   const wanted = quant === null ? preference : [quant.toUpperCase()];
   const choice = wanted.find((name) => found.has(name));
-  if (choice !== undefined) return found.get(choice) as HubFile[];
+  if (choice !== undefined) return found.get(choice) as Listed[];
   const [only] = groups.values();
   if (quant === null && groups.size === 1 && only !== undefined) return only;
   throw noSuchQuant(
@@ -138,16 +156,20 @@ function noFile(repo: string, file: string, groups: Groups): never {
 const toGroup = (path: string) => path.replace(splitPattern, '-00001-of-$2.gguf');
 
 /** Projectors and importance matrices are not models of their own. */
-const isWeights = ({ path }: HubFile) =>
+const isWeights = ({ path }: Listed) =>
   isSafe(path) && !/(^|\/)(mmproj|imatrix)|[-._]imatrix\.gguf$/i.test(path);
 
 function isSafe(path: string): boolean {
   return (
     path.length <= 200 &&
     path.toLowerCase().endsWith('.gguf') &&
-    path.split('/').every((segment) => segmentPattern.test(segment) && !segment.includes('..'))
+    path.split('/').every(isSafeSegment)
   );
 }
+
+/** True for the name of a file or folder that stays in its folder. */
+export const isSafeSegment = (name: string): boolean =>
+  name.length <= 200 && segmentPattern.test(name) && !name.includes('..');
 
 function decode(text: string): string {
   try {

@@ -5,7 +5,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { checkGguf, GgufError } from '#inference/gguf-check.ts';
 import { type FileSource, GrowingFile, type Progress, type RetryRules } from '#lib/growing-file.ts';
 import { endedEarly, notSound, PullError, wrongChecksum, wrongSize } from './errors.ts';
-import type { Hub } from './hub.ts';
+import type { Hub, HubCall } from './hub.ts';
 import type { StoredFile } from './store.ts';
 
 export const defaultRetryRules: RetryRules = {
@@ -18,20 +18,22 @@ export async function download(
   hub: Hub,
   from: { repo: string; commit: string },
   file: StoredFile,
-  { signal, retry, progress }: { signal: AbortSignal; retry: RetryRules; progress: Progress },
+  { retry, progress, ...call }: HubCall & { retry: RetryRules; progress: Progress },
 ): Promise<void> {
-  const source = toSource(hub, { ...from, path: file.path, size: file.size }, signal);
+  const { signal } = call;
+  const source = toSource(hub, { ...from, path: file.path, size: file.size }, call);
   const handle = await open(file.part, 'a+', 0o600);
-  const growing = new GrowingFile(handle, file.size, { algorithm: 'sha256', progress });
+  const growing = new GrowingFile(handle, file.size, { ...toHashing(file), progress });
+  const isRight = () => growing.digest('hex') === (file.sha256 ?? file.gitId);
   try {
     const kept = await growing.load(signal);
     await growing.fetchRest(source, retry, signal);
-    if (growing.digest('hex') !== file.sha256) {
+    if (!isRight()) {
       // After a machine crash, a part may differ from what was written. Download once more from the start.
       if (kept === 0) throw wrongChecksum(file.path);
       await growing.reset();
       await growing.fetchRest(source, retry, signal);
-      if (growing.digest('hex') !== file.sha256) throw wrongChecksum(file.path);
+      if (!isRight()) throw wrongChecksum(file.path);
     }
     await checkContent(file);
     await handle.sync();
@@ -45,7 +47,14 @@ export async function download(
   await rename(file.part, file.target);
 }
 
+/** Git hashes a file after a header. */
+const toHashing = ({ sha256, size }: StoredFile) =>
+  sha256 === null
+    ? ({ algorithm: 'sha1', prefix: `blob ${size}\0` } as const)
+    : ({ algorithm: 'sha256' } as const);
+
 async function checkContent({ path, part }: StoredFile): Promise<void> {
+  if (!path.toLowerCase().endsWith('.gguf')) return;
   try {
     await checkGguf(part);
   } catch (error) {
@@ -56,9 +65,9 @@ async function checkContent({ path, part }: StoredFile): Promise<void> {
 const toSource = (
   hub: Hub,
   file: { repo: string; commit: string; path: string; size: number },
-  signal: AbortSignal,
+  call: HubCall,
 ): FileSource => ({
-  open: (offset) => hub.open(file, offset, signal),
+  open: (offset) => hub.open(file, offset, call),
   toTooLarge: () => wrongSize(file.path, file.size),
   toEndedEarly: () => endedEarly(file.path),
   retryAfterMs: (error) =>

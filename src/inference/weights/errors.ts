@@ -73,7 +73,7 @@ export const notSound = (file: string, why: string) =>
 export const noChecksum = (file: string) =>
   new PullError(
     'corrupt',
-    `The hub states no SHA-256 and size for ${file}, so it can't be verified.`,
+    `The hub states no checksum and size for ${file}, so it can't be verified.`,
   );
 
 export const noSpace = (needed: number, free: number, reserve: number) =>
@@ -92,12 +92,9 @@ export const goneFromDisk = (name: string) =>
 export const badRepo = (text: string) =>
   invalidBody(
     `${JSON.stringify(text.slice(0, 100))} names no repository. ` +
-      'Write owner/name, owner/name/file.gguf or hf.co/owner/name.',
+      'Write owner/name, owner/name@revision, owner/name/file.gguf or hf.co/owner/name.',
     'repo',
   );
-
-export const onlyMain = () =>
-  invalidBody('Only the main branch of a repository can be pulled.', 'repo');
 
 export const badFile = (text: string) =>
   invalidBody(`${JSON.stringify(text.slice(0, 100))} is not the name of a GGUF file.`, 'file');
@@ -119,6 +116,12 @@ export const noKnownRepo = (id: string) =>
 
 export const noGguf = (repo: string) => invalidBody(`${repo} holds no GGUF weights.`, 'repo');
 
+export const noModel = (repo: string) =>
+  invalidBody(
+    `${repo} holds no weights for vLLM and SGLang: no config.json and safetensors.`,
+    'repo',
+  );
+
 export const noSuchFile = (repo: string, file: string, there: readonly string[]) =>
   invalidBody(`${repo} has no ${file}. It has: ${toList(there)}.`, 'file');
 
@@ -132,6 +135,14 @@ export const noSuchQuant = (repo: string, quant: string | null, there: readonly 
 
 export const incompleteSplit = (repo: string, file: string) =>
   invalidBody(`${repo} lacks some of the parts that ${file} belongs to.`, 'file');
+
+export const isInUse = (name: string, deployments: readonly string[]) =>
+  conflict(
+    `${name} is used by ${deployments.length === 1 ? 'the deployment' : 'the deployments'} ` +
+      `${deployments.join(', ')}. Remove that first.`,
+  );
+
+export const pullCancelled = (name: string) => conflict(`The pull of ${name} was cancelled.`);
 
 export const alreadyPulled = (name: string) => conflict(`${name} is being pulled already.`);
 export const tooManyPulls = (limit: number) => conflict(`${limit} pulls are waiting already.`);

@@ -10,13 +10,22 @@ export interface HubFile {
   readonly path: string;
   /** Null for files outside large file storage; weights are always in it. */
   readonly sha256: string | null;
+  /** Id of the file as a git object; null if the hub does not state it. */
+  readonly gitId: string | null;
   readonly size: number | null;
 }
 
 export interface HubRepo {
-  /** Current commit of `main`. Later requests name it, so that a pull never mixes two versions. */
+  /** Current commit of the revision. Later requests name it, so that a pull never mixes two versions. */
   readonly commit: string;
   readonly files: readonly HubFile[];
+}
+
+/** How a request is made. */
+export interface HubCall {
+  readonly signal: AbortSignal;
+  /** For this request, if the hub has no token of its own. */
+  readonly token?: string | null | undefined;
 }
 
 export interface OpenFile {
@@ -59,15 +68,20 @@ export class Hub {
     this.#stallMs = stallMs;
   }
 
-  async look(repo: string, signal: AbortSignal): Promise<HubRepo> {
-    const url = new URL(`${this.#url}/api/models/${repo}/revision/main?blobs=true`);
-    const ask = () => this.#get(url, { accept: 'application/json' }, signal);
+  async look(
+    { repo, revision }: { repo: string; revision: string },
+    call: HubCall,
+  ): Promise<HubRepo> {
+    const { signal } = call;
+    const url = new URL(`${this.#url}/api/models/${repo}/revision/${revision}?blobs=true`);
+    const ask = () => this.#get(url, { accept: 'application/json' }, call);
     // Retried once immediately: a kept-alive connection may have been closed since the last request.
     const response = await ask().catch((error) => {
       signal.throwIfAborted();
       return error instanceof PullError ? ask() : Promise.reject(error);
     });
-    if (response.statusCode !== 200) throw await this.#refusal(response, repo, repo);
+    const what = revision === 'main' ? repo : `${repo}@${revision}`;
+    if (response.statusCode !== 200) throw await this.#refusal(response, { repo, what }, call);
     try {
       return toRepo(JSON.parse(await this.#readText(response)));
     } catch (error) {
@@ -81,18 +95,16 @@ export class Hub {
   async open(
     { repo, commit, path }: { repo: string; commit: string; path: string },
     offset: number,
-    signal: AbortSignal,
+    call: HubCall,
   ): Promise<OpenFile> {
+    const { signal } = call;
     const encoded = path.split('/').map(encodeURIComponent).join('/');
     const url = new URL(`${this.#url}/${repo}/resolve/${commit}/${encoded}`);
-    const response = await this.#get(
-      url,
-      offset === 0 ? {} : { range: `bytes=${offset}-` },
-      signal,
-    );
+    const response = await this.#get(url, offset === 0 ? {} : { range: `bytes=${offset}-` }, call);
     const { statusCode, headers } = response;
     if (statusCode === 200) return { from: 0, body: this.#bytesOf(response, signal) };
-    if (statusCode !== 206) throw await this.#refusal(response, repo, `${repo}/${path}`);
+    const what = `${repo}/${path}`;
+    if (statusCode !== 206) throw await this.#refusal(response, { repo, what }, call);
     const from = /^bytes (\d+)-/.exec(String(headers['content-range']))?.[1];
     if (Number(from) === offset) return { from: offset, body: this.#bytesOf(response, signal) };
     await discard(response);
@@ -117,16 +129,14 @@ export class Hub {
   }
 
   /** Follows redirects itself, because it must decide at each hop whether to send the token. */
-  async #get(
-    start: URL,
-    headers: Record<string, string>,
-    signal: AbortSignal,
-  ): Promise<HubResponse> {
+  async #get(start: URL, headers: Record<string, string>, call: HubCall): Promise<HubResponse> {
+    const { signal } = call;
+    const token = this.#tokenOf(call);
     let url = start;
     for (let hops = 0; hops <= maxRedirects; hops++) {
       const isHubs = url.origin === this.#origin;
       const authorization: Record<string, string> =
-        this.#token !== null && isHubs ? { authorization: `Bearer ${this.#token}` } : {};
+        token !== null && isHubs ? { authorization: `Bearer ${token}` } : {};
       const sent = { 'user-agent': 'millrace', ...headers, ...authorization };
       const response = await this.#send(url, sent, signal).catch((error) => {
         throw this.#unavailable(error, signal);
@@ -146,12 +156,18 @@ export class Hub {
     throw hubUnavailable(this.#url, 'it redirects in circles');
   }
 
-  async #refusal(response: HubResponse, repo: string, what: string): Promise<PullError> {
+  #tokenOf = ({ token }: HubCall) => this.#token ?? token ?? null;
+
+  async #refusal(
+    response: HubResponse,
+    { repo, what }: { repo: string; what: string },
+    call: HubCall,
+  ): Promise<PullError> {
     await discard(response);
     const { statusCode, isHubs } = response;
     // From another host, these statuses mean that a signed URL has expired; the hub issues a new one.
     if (isHubs && (statusCode === 401 || statusCode === 403)) {
-      return hubDenied(this.#url, repo, this.#token !== null);
+      return hubDenied(this.#url, repo, this.#tokenOf(call) !== null);
     }
     if (isHubs && (statusCode === 404 || statusCode === 410)) return hubMissing(this.#url, what);
     const seconds = Number(response.headers['retry-after'] ?? 0);
@@ -185,15 +201,21 @@ const discard = (response: Dispatcher.ResponseData) =>
 
 interface RawRepo {
   sha: string;
-  siblings: { rfilename: string; size?: number; lfs?: { sha256?: string; size?: number } | null }[];
+  siblings: {
+    rfilename: string;
+    size?: number;
+    blobId?: string;
+    lfs?: { sha256?: string; size?: number } | null;
+  }[];
 }
 
 function toRepo(raw: RawRepo): HubRepo {
   if (!/^[0-9a-f]{40,64}$/.test(raw.sha)) throw new TypeError('no commit');
   return {
     commit: raw.sha,
-    files: raw.siblings.map(({ rfilename, size, lfs }) => ({
+    files: raw.siblings.map(({ rfilename, size, blobId = '', lfs }) => ({
       path: String(rfilename),
+      gitId: lfs == null && /^[0-9a-f]{40}$/.test(blobId) ? blobId : null,
       sha256: /^[0-9a-f]{64}$/.test(lfs?.sha256 ?? '') ? (lfs?.sha256 as string) : null,
       size: Number.isSafeInteger(lfs?.size ?? size) ? (lfs?.size ?? size ?? null) : null,
     })),

@@ -8,6 +8,7 @@ import type { Catalog } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { type Bindings, createBindings } from './bindings.ts';
+import { createFetches, type Fetches } from './fetches.ts';
 import { Hub } from './hub.ts';
 import { PullRows } from './pull-rows.ts';
 import { Pulls } from './pulls.ts';
@@ -19,6 +20,8 @@ export interface LocalWeights {
   /** Tells a router which weights serve a model: `find` looks them up, and `subscribe` reports changes. */
   readonly bindings: Bindings;
   readonly pulls: Pulls;
+  /** Weights for the engines of deployments. */
+  readonly fetches: Fetches;
   /** Resumes pulls that an earlier process left. */
   start(): void;
   /** Picks up changes by other processes on this database, and deletes old pulls. */
@@ -51,10 +54,12 @@ export async function openWeights(
   const bindings = await createBindings(db, clock, store);
   let tidying: Promise<void> | undefined;
   const runner = new Runner({ db, log, hub, store, rows, bindings }, { ...options, folder });
+  const pulls = new Pulls({ db, audit, catalog, hub, store, rows, bindings, runner });
   return {
     store,
     bindings,
-    pulls: new Pulls({ db, audit, catalog, hub, store, rows, bindings, runner }),
+    pulls,
+    fetches: createFetches({ store, pulls, rows, runner }),
     start: () => runner.wake(),
     tidy() {
       tidying ??= Promise.all([bindings.refresh(), rows.sweep()])

@@ -72,6 +72,16 @@ export class PullRows {
     return this.#of(accountId).where('id', '=', id).executeTakeFirst();
   }
 
+  /** A pull of the store, of any account. */
+  get(id: string): Promise<WeightPullRow | undefined> {
+    return this.#db
+      .selectFrom('weight_pulls')
+      .selectAll()
+      .where('store_id', '=', this.#options.storeId)
+      .where('id', '=', id)
+      .executeTakeFirst();
+  }
+
   /** Newest first, bounded. */
   list(accountId: string): Promise<WeightPullRow[]> {
     return this.#of(accountId)

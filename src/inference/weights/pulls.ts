@@ -1,6 +1,6 @@
 // Pulls as users request them: create, watch and cancel them, and remove weights again.
 
-import type { Audit } from '#accounts/audit.ts';
+import { type Actor, type Audit, serverOf } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, WeightPullRow } from '#db/tables.ts';
@@ -9,9 +9,10 @@ import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { nearest } from '#lib/nearest.ts';
 import type { Bindings } from './bindings.ts';
-import { chooseFiles, parseFile, parseSource, type Source } from './choose.ts';
+import { parseFile, parseSource, type Source } from './choose.ts';
 import {
   alreadyPulled,
+  isInUse,
   noKnownRepo,
   notOneSource,
   pullIsOver,
@@ -21,7 +22,8 @@ import {
 import type { Hub } from './hub.ts';
 import type { PullRows } from './pull-rows.ts';
 import type { Runner } from './runner.ts';
-import type { Store } from './store.ts';
+import { type Format, selectWeights } from './selection.ts';
+import type { Store, Weights } from './store.ts';
 
 export interface PullRequest {
   /** An id of the catalog. Its known repository is pulled. */
@@ -44,11 +46,24 @@ export interface PullParts {
   runner: Runner;
 }
 
+/** What a pull fetches, and for whom. */
+interface Order {
+  readonly source: Source;
+  readonly format: Format;
+  readonly modelId: string | null;
+  readonly token: string | null;
+  /** Ends the search on the hub. */
+  readonly signal?: AbortSignal;
+}
+
 const maxLive = 100;
 const lookMs = 20_000;
 
 export class Pulls {
   readonly #parts: PullParts;
+  /** Names of the deployments that use stored weights, by the weights' name. Set by what runs deployments. */
+  usersOf: (stored: readonly Weights[]) => Promise<ReadonlyMap<string, readonly string[]>> =
+    async () => new Map();
 
   constructor(parts: PullParts) {
     this.#parts = parts;
@@ -59,39 +74,53 @@ export class Pulls {
    * running.
    */
   async create(principal: SessionPrincipal, request: PullRequest): Promise<WeightPullRow> {
-    const { db, audit, catalog, hub, store, rows, runner } = this.#parts;
+    const { catalog } = this.#parts;
     const source = toSource(catalog, request);
     const modelId =
       request.as == null ? (request.model ?? null) : getModel(catalog, request.as, 'as').id;
-    const { commit, files: listed } = await hub.look(source.repo, AbortSignal.timeout(lookMs));
-    const files = chooseFiles(source, listed);
-    const weights = await store.inspect({ repo: source.repo, commit, files });
-    const { row, isNew } = await db.transaction().execute(async (tx) => {
-      await lockAccount(tx, principal.accountId);
+    const order: Order = { source, format: 'gguf', modelId, token: null };
+    const row = await this.#record(principal, order);
+    if (row.account_id !== principal.accountId || row.model_id !== modelId)
+      throw alreadyPulled(row.name);
+    return row;
+  }
+
+  /** A pull for a deployment. Joins one of the same weights that is already running, of any account. */
+  async createFor(accountId: string, order: Omit<Order, 'modelId'>): Promise<WeightPullRow> {
+    return this.#record(serverOf(accountId), { ...order, modelId: null });
+  }
+
+  async #record(actor: Actor & { accountId: string }, order: Order): Promise<WeightPullRow> {
+    const { db, audit, hub, store, rows, runner } = this.#parts;
+    const { source, format, modelId, token, signal } = order;
+    const timeout = AbortSignal.timeout(lookMs);
+    const call = { signal: signal ? AbortSignal.any([timeout, signal]) : timeout, token };
+    const { commit, files: listed } = await hub.look(source, call);
+    const selection = selectWeights(source, format, listed);
+    const weights = await store.inspect({ ...selection, repo: source.repo, commit });
+    const row = await db.transaction().execute(async (tx) => {
+      await lockAccount(tx, actor.accountId);
       const live = await rows.live(tx);
       const same = live.find(({ name }) => name === weights.name);
-      if (same !== undefined) {
-        const ours = same.account_id === principal.accountId && same.model_id === modelId;
-        if (!ours) throw alreadyPulled(weights.name);
-        return { row: same, isNew: false };
-      }
+      if (same !== undefined) return same;
       if (live.length >= maxLive) throw tooManyPulls(maxLive);
       await runner.checkSpace(weights, live);
       const row = await rows.insert(tx, {
         id: newId(),
-        account_id: principal.accountId,
+        account_id: actor.accountId,
         model_id: modelId,
         name: weights.name,
         repo: source.repo,
         commit_id: commit,
-        files: JSON.stringify(files),
+        files: JSON.stringify(selection.files),
         bytes_total: weights.bytes,
       });
       const details = { name: row.name, model: modelId, bytes: row.bytes_total };
-      await audit.record(tx, principal, { action: 'pull.created', resourceId: row.id, details });
-      return { row, isNew: true };
+      await audit.record(tx, actor, { action: 'pull.created', resourceId: row.id, details });
+      return row;
     });
-    if (isNew) runner.wake();
+    if (token !== null) runner.setToken(row.id, token);
+    runner.wake();
     return row;
   }
 
@@ -125,6 +154,8 @@ export class Pulls {
     const { db, audit, store, rows, bindings } = this.#parts;
     const weights = await store.find(name);
     if (weights === undefined) throw notFound(name.slice(0, 300));
+    const users = (await this.usersOf(await store.list())).get(name) ?? [];
+    if (users.length > 0) throw isInUse(name, users);
     await db.transaction().execute(async (tx) => {
       const live = await rows.live(tx);
       if (live.some((row) => row.name === name)) throw alreadyPulled(name);
@@ -157,7 +188,7 @@ function toSource(catalog: Catalog, { model, repo, file, quant }: PullRequest): 
   if (known !== null && known.weights.gguf === null) throw noKnownRepo(known.id);
   const source = parseSource(known?.weights.gguf ?? repo ?? '');
   return {
-    repo: source.repo,
+    ...source,
     file: file == null ? source.file : parseFile(file),
     quant: quant ?? source.quant,
   };

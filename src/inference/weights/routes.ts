@@ -49,8 +49,9 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
       store.list(),
       pulls.list(sessionOf(request).accountId),
     ]);
+    const users = await pulls.usersOf(weights);
     return {
-      data: weights.map((one) => toStoredWeights(one, bindings)),
+      data: weights.map((one) => toStoredWeights(one, bindings, users.get(one.name) ?? [])),
       models: catalog.all().map((entry) => toModelWeights(catalog, entry, bindings)),
       pulls: rows.map(toPull),
     };
@@ -133,7 +134,11 @@ function toPull(row: WeightPullRow): Pull {
   };
 }
 
-function toStoredWeights(weights: Weights, bindings: Bindings): StoredWeights {
+function toStoredWeights(
+  weights: Weights,
+  bindings: Bindings,
+  deployments: readonly string[],
+): StoredWeights {
   return {
     name: weights.name,
     repo: weights.repo,
@@ -143,6 +148,7 @@ function toStoredWeights(weights: Weights, bindings: Bindings): StoredWeights {
     bytes_on_disk: weights.bytesOnDisk,
     state: weights.isWhole ? 'whole' : 'partial',
     models: bindings.modelsOf(weights.name),
+    deployments: [...deployments],
   };
 }
 

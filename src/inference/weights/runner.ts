@@ -43,6 +43,8 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #beatMs: number;
   readonly #jobs = new Map<string, Job>();
+  /** Tokens of the hub for live pulls, by id. */
+  readonly #tokens = new Map<string, string>();
   /** Finds pulls that another process on this folder queued or left behind. */
   readonly #timer: NodeJS.Timeout;
   #stopping = false;
@@ -72,6 +74,12 @@ export class Runner {
         this.#waking = undefined;
         if (this.#wokenAgain) this.wake();
       });
+  }
+
+  /** The token for a pull, if the hub has none of its own. It is not stored: after a restart, it must be set again. */
+  setToken(id: string, token: string | null): void {
+    if (token === null) this.#tokens.delete(id);
+    else this.#tokens.set(id, token);
   }
 
   /** Bytes of a pull that runs here, more recent than its row. */
@@ -164,12 +172,13 @@ export class Runner {
     );
     await this.checkSpace(weights, others);
     const from = { repo: row.repo, commit: row.commit_id };
+    const call = { signal, retry, token: this.#tokens.get(row.id) };
     let before = 0;
     for (const file of weights.files) {
       const progress = (bytes: number) => {
         job.bytes = before + bytes;
       };
-      if (!file.isWhole) await download(hub, from, file, { signal, retry, progress });
+      if (!file.isWhole) await download(hub, from, file, { ...call, progress });
       before += file.size;
       progress(0);
     }
@@ -210,7 +219,8 @@ function beat({ rows, log }: RunnerParts, id: string, job: Job): void {
   );
 }
 
-const toManifest = ({ repo, commit_id, files }: WeightPullRow): Manifest => ({
+const toManifest = ({ name, repo, commit_id, files }: WeightPullRow): Manifest => ({
+  name,
   repo,
   commit: commit_id,
   files: JSON.parse(files),

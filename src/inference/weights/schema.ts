@@ -47,6 +47,8 @@ export const StoredWeights = Type.Object({
   state: OneOf(['whole', 'partial']),
   /** Ids of the models that these weights serve. */
   models: Type.Array(Type.String()),
+  /** Names of the deployments that use them. */
+  deployments: Type.Array(Type.String()),
 });
 
 export const ModelWeights = Type.Object({

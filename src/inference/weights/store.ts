@@ -1,6 +1,6 @@
-// The weights on this machine's disk: a folder per repository, and beside each model's first file a manifest that
-// records its source and the expected size and checksum of each file. A file gets its final name only once it is
-// complete and verified; until then its name ends in `.part`.
+// The weights on this machine's disk: a folder per repository, and beside each model's first file, or the folder of its
+// files, a manifest that records its source and the expected size and checksum of each file. A file gets its final name
+// only once it is complete and verified; until then its name ends in `.part`.
 
 import {
   link,
@@ -15,7 +15,7 @@ import {
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId } from '#lib/ids.ts';
-import { type ChosenFile, toStoredName } from './choose.ts';
+import { type ChosenFile, flatten, isFolder } from './choose.ts';
 
 export interface StoredFile extends ChosenFile {
   /** Final path on disk. */
@@ -28,7 +28,7 @@ export interface StoredFile extends ChosenFile {
 }
 
 export interface Weights {
-  /** `owner--repository/file.gguf`; that of the first part if there are several. */
+  /** That of the first part if there are several. */
   readonly name: string;
   readonly repo: string;
   readonly commit: string;
@@ -36,17 +36,19 @@ export interface Weights {
   readonly bytes: number;
   readonly bytesOnDisk: number;
   readonly isWhole: boolean;
-  /** The first file, which an engine opens. It finds the other parts by their names. */
+  /** What an engine opens: a folder, or the first file. It finds the other parts by their names. */
   readonly path: string;
 }
 
 export interface Manifest {
+  readonly name: string;
   readonly repo: string;
   readonly commit: string;
   readonly files: readonly ChosenFile[];
 }
 
 const manifestEnding = '.json';
+const manifestPattern = /^[^/]+\/(?:[^/]+\.gguf|safetensors)\.json$/i;
 const maxEntries = 10_000;
 
 export async function openStore(folder: string): Promise<Store> {
@@ -66,7 +68,7 @@ export class Store {
 
   async list(): Promise<Weights[]> {
     const entries = await readdir(this.#folder, { recursive: true });
-    const manifests = entries.filter((entry) => entry.endsWith(`.gguf${manifestEnding}`)).sort();
+    const manifests = entries.filter((entry) => manifestPattern.test(entry)).sort();
     const found: Weights[] = [];
     for (const manifest of manifests.slice(0, maxEntries)) {
       const weights = await readManifest(this.#folder, manifest);
@@ -83,17 +85,16 @@ export class Store {
 
   /** Reports which of the manifest's files are already on disk. */
   async inspect(manifest: Manifest): Promise<Weights> {
-    const [first] = manifest.files;
-    const name = first === undefined ? '' : toStoredName(manifest.repo, first.path);
-    const there = await readManifest(this.#folder, `${name}${manifestEnding}`);
-    const known = new Map(there?.files.map(({ path, sha256 }) => [path, sha256]));
-    return toWeights(this.#folder, manifest, ({ path, sha256 }) => known.get(path) === sha256);
+    const there = await readManifest(this.#folder, `${manifest.name}${manifestEnding}`);
+    const known = new Map(there?.files.map((file) => [file.path, toChecksum(file)]));
+    return toWeights(this.#folder, manifest, (file) => known.get(file.path) === toChecksum(file));
   }
 
   /** Writes the manifest, so that the weights are listed from now on. Deletes files of any other version. */
   async prepare(manifest: Manifest): Promise<Weights> {
     const weights = await this.inspect(manifest);
-    await mkdir(dirname(weights.path), { recursive: true, mode: 0o700 });
+    const folder = isFolder(weights.name) ? weights.path : dirname(weights.path);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
     for (const file of weights.files) if (file.bytesOnDisk === 0) await removeFile(file);
     const { repo, commit, files } = manifest;
     const text = `${JSON.stringify({ repo, commit, files }, null, 2)}\n`;
@@ -115,6 +116,8 @@ export class Store {
 
   /** Removes the manifest last, so that an interrupted removal stays visible and can be repeated. */
   async #forget({ name, path }: Weights): Promise<void> {
+    // An engine may have written there.
+    if (isFolder(name)) await rm(path, { recursive: true, force: true });
     await rm(join(this.#folder, `${name}${manifestEnding}`), { force: true });
     await rmdir(dirname(path)).catch(() => {});
   }
@@ -122,12 +125,14 @@ export class Store {
 
 async function toWeights(
   folder: string,
-  { repo, commit, files }: Manifest,
+  { name, repo, commit, files }: Manifest,
   isSame = (_file: ChosenFile) => true,
 ): Promise<Weights> {
   const stored = await Promise.all(
     files.map(async (file): Promise<StoredFile> => {
-      const target = join(folder, toStoredName(repo, file.path));
+      const target = isFolder(name)
+        ? join(folder, name, file.path)
+        : join(folder, dirname(name), flatten(file.path));
       const part = `${target}.part`;
       const isWhole = isSame(file) && (await sizeOf(target)) === file.size;
       const partBytes = isSame(file) ? Math.min(await sizeOf(part), file.size) : 0;
@@ -138,14 +143,14 @@ async function toWeights(
   const [first] = stored;
   if (first === undefined) throw new Error('weights without a file');
   return {
-    name: toStoredName(repo, first.path),
+    name,
     repo,
     commit,
     files: stored,
     bytes: stored.reduce((sum, { size }) => sum + size, 0),
     bytesOnDisk: stored.reduce((sum, { bytesOnDisk }) => sum + bytesOnDisk, 0),
     isWhole: stored.every(({ isWhole }) => isWhole),
-    path: first.target,
+    path: isFolder(name) ? join(folder, name) : first.target,
   };
 }
 
@@ -156,11 +161,12 @@ async function removeFile({ target, part }: StoredFile): Promise<void> {
 
 async function readManifest(folder: string, file: string): Promise<Weights | undefined> {
   const manifest = await readFile(join(folder, file), 'utf8').then(findManifest, () => undefined);
-  return manifest === undefined ? undefined : toWeights(folder, manifest);
+  const name = file.slice(0, -manifestEnding.length);
+  return manifest === undefined ? undefined : toWeights(folder, { ...manifest, name });
 }
 
 /** A damaged manifest is ignored, because it must not keep the server from starting. */
-function findManifest(text: string): Manifest | undefined {
+function findManifest(text: string): Omit<Manifest, 'name'> | undefined {
   try {
     const { repo, commit, files } = JSON.parse(text) as Manifest;
     const isSound = typeof repo === 'string' && Array.isArray(files) && files.length > 0;
@@ -169,6 +175,8 @@ function findManifest(text: string): Manifest | undefined {
     return undefined;
   }
 }
+
+const toChecksum = ({ sha256, gitId }: ChosenFile) => sha256 ?? gitId;
 
 async function sizeOf(path: string): Promise<number> {
   return stat(path).then(

@@ -6,6 +6,7 @@ import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import type { Offers } from '#cloud/placement/instance-types.ts';
 import { DeploymentRuns } from '#deployments/cost/runs.ts';
 import { Deployments } from '#deployments/deployments.ts';
+import { createLocateWeights, findWeightUsers } from '#deployments/engines/engine-weights.ts';
 import { createEngines } from '#deployments/engines/engines.ts';
 import { createFits, type Fits, toMemoryPlaces } from '#deployments/fits/fits.ts';
 import { ReplicaRows } from '#deployments/replica-rows.ts';
@@ -15,8 +16,11 @@ import type { Core } from './core.ts';
 import type { Models, Serving } from './inference.ts';
 
 /** Tells whether models fit this computer and the instance types. */
-export const openFits = ({ catalog }: Models, { hosts, offers, ownHostId }: OpenedCloud): Fits =>
-  createFits(catalog, () => {
+export const openFits = (
+  { catalog, weights }: Models,
+  { hosts, offers, ownHostId }: OpenedCloud,
+): Fits =>
+  createFits(catalog, weights.store, () => {
     const own = hosts.places().filter(({ hostId }) => hostId === ownHostId);
     return toMemoryPlaces(own, offers().all);
   });
@@ -28,14 +32,16 @@ export function openDeployments(
   { machines, offers, fits }: { machines: EngineMachines; offers: () => Offers; fits: Fits },
 ): Deployments {
   const { config, db, clock, log, audit, seal } = core;
-  const { catalog, backends } = models;
+  const { catalog, backends, weights } = models;
   const hostId = readHostId(config.data_dir);
   const rows = new DeploymentRows({ db, clock, log }, seal, hostId);
   const engines = createEngines(
     // Absolute, because an engine has a working directory of its own.
     { folder: resolve(config.data_dir, 'replicas'), home: resolve(config.data_dir, 'engines') },
     { clock, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
+    createLocateWeights(catalog, weights.fetches, fits.check),
   );
+  weights.pulls.usersOf = async (stored) => findWeightUsers(catalog, await rows.own(), stored);
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
   const hourlyCents = (type: string) => offers().find(type)?.type.price_cents_per_hour ?? 0;

@@ -11,11 +11,11 @@ const choose = (source: string, paths: string[]) =>
 
 describe('naming weights', () => {
   it('a repository, a file in it and a URL of the hub are parsed', () => {
-    const whole = { repo: 'owner/name', file: null, quant: null };
+    const whole = { repo: 'owner/name', revision: 'main', file: null, quant: null };
     for (const text of ['owner/name', 'hf.co/owner/name', 'https://huggingface.co/owner/name/']) {
       assert.deepEqual(parseSource(text), whole);
     }
-    const file = { repo: 'owner/name', file: 'sub/x-Q8_0.gguf', quant: null };
+    const file = { ...whole, file: 'sub/x-Q8_0.gguf' };
     for (const text of [
       'owner/name/sub/x-Q8_0.gguf',
       'https://huggingface.co/owner/name/blob/main/sub/x-Q8_0.gguf',
@@ -24,6 +24,16 @@ describe('naming weights', () => {
       assert.deepEqual(parseSource(text), file);
     }
     assert.equal(parseSource('hf.co/owner/name:Q8_0').quant, 'Q8_0');
+    for (const text of [
+      'owner/name@v1.0/sub/x-Q8_0.gguf',
+      'https://huggingface.co/owner/name/resolve/v1.0/sub/x-Q8_0.gguf',
+    ]) {
+      assert.deepEqual(parseSource(text), { ...file, revision: 'v1.0' });
+    }
+    assert.deepEqual(parseSource('owner/name@dev:Q8_0'), {
+      ...whole,
+      ...{ revision: 'dev', quant: 'Q8_0' },
+    });
   });
 
   it('a name that could leave its folder or its host is refused', () => {
@@ -42,7 +52,9 @@ describe('naming weights', () => {
       'owner/name/x.safetensors',
       'owner\\name/x.gguf',
       'https://other.example/owner/name',
-      'https://huggingface.co/owner/name/resolve/other/x.gguf',
+      'owner/name@',
+      'owner/name@..',
+      'owner/name@a/../b',
       'owner/name/%E0%A4%A.gguf',
     ]) {
       assert.throws(() => parseSource(text), { name: 'Refusal', code: 'invalid_body' }, text);
@@ -94,7 +106,7 @@ describe('choosing weights', () => {
 
   it('a file without a checksum is refused', () => {
     const listed = [{ path: 'x.gguf', size: 10, sha256: null }];
-    assert.throws(() => chooseFiles(parseSource('o/n'), listed), /states no SHA-256/);
+    assert.throws(() => chooseFiles(parseSource('o/n'), listed), /states no checksum/);
   });
 
   it('the quantisation is read from the name', () => {

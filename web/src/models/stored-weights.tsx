@@ -46,6 +46,9 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
   );
 }
 
+const toUsers = ({ models, deployments }: Row) =>
+  [...models, ...deployments.map((name) => `deployment ${name}`)].join(', ');
+
 const columns: Column<Row>[] = [
   {
     name: 'Weights',
@@ -67,7 +70,7 @@ const columns: Column<Row>[] = [
   },
   {
     name: 'Serves',
-    value: ({ models }) => models.join(', '),
-    cell: ({ models }) => models.join(', ') || 'No model',
+    value: toUsers,
+    cell: (row) => toUsers(row) || 'No model',
   },
 ];

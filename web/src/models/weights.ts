@@ -61,5 +61,9 @@ export function toShownPulls({ pulls, data }: WeightsOverview): Pull[] {
   );
 }
 
-/** The file name in the name of stored weights, e.g. `Llama-3.2-3B-Instruct-Q4_K_M.gguf`. */
-export const toShortName = (name: string) => name.split('/').at(-1) ?? name;
+/** The file name in the name of stored weights, e.g. `Llama-3.2-3B-Instruct-Q4_K_M.gguf`; that of its repository if it is
+ * a folder. */
+export function toShortName(name: string): string {
+  const [folder = '', file = ''] = name.split('/');
+  return file === 'safetensors' ? (folder.split('--').at(-1) ?? name) : file;
+}

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
+import { listWeightFiles } from '#cloud/drivers/shared/weight-files.ts';
 import { openBootLog } from './boot-log.ts';
 import type { SandboxContext } from './context.ts';
 import { diskIdBase, idCount } from './id-ranges.ts';
@@ -125,6 +126,19 @@ async function waitForUser({ init, keeper }: MachineProcess) {
   if (!(await pollUntil(hasEntered, bootTimeoutMs))) throw notStarted();
 }
 
+/** Pairs of lines: the name in the machine's folder, and the file. */
+async function toWeightLines({ mode }: SandboxHost, source: string | null): Promise<string> {
+  if (source === null) return '';
+  const files = await listWeightFiles(source);
+  // The root of such a machine is another user.
+  const secret = mode === 'mapped' ? files.find(({ isPublic }) => !isPublic) : undefined;
+  if (secret !== undefined) {
+    const hint = `Allow it with chmod o+r ${secret.path}`;
+    throw new DriverError('impossible', `Machines can't read ${secret.path}. ${hint}`);
+  }
+  return files.map((file) => `${file.name}\n${file.path}`).join('\n');
+}
+
 const notStarted = () =>
   new DriverError('unavailable', 'The machine did not start; its boot log says why.');
 
@@ -169,6 +183,7 @@ async function bootEnvironment(
     DEVICES: (await gpuDevices(spec.gpus)).join(' '),
     GPUS: `CUDA_VISIBLE_DEVICES=${spec.gpus.join(',')}`,
     FILESYSTEMS: spec.filesystems.map(({ id }) => id).join(' '),
+    WEIGHTS: await toWeightLines(host, spec.weights ?? null),
     MOUNTS: spec.filesystems.map(({ id, mountPoint }) => `${id} ${mountPoint}`).join('\n'),
   };
 }

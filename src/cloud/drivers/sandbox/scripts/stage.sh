@@ -26,10 +26,11 @@ else
 fi
 cd "$ROOT"
 
-for name in usr $SHARED proc sys dev run; do
+weights=${WEIGHTS:+weights}
+for name in usr $SHARED proc sys dev run $weights; do
   if [ -L "$name" ] || { [ -e "$name" ] && [ ! -d "$name" ]; }; then rm -f "$name"; fi
 done
-mkdir -p usr $SHARED proc sys dev run
+mkdir -p usr $SHARED proc sys dev run $weights
 # The second half covers /etc while programs run outside the filter, and a mount would follow a link.
 if [ -L etc ] || [ ! -d etc ]; then
   rm -f etc
@@ -108,6 +109,14 @@ if [ -n "$OWN_FOLDER" ]; then
   done
   printf '#!/bin/sh\nexec /run/machine/node "/run/machine/millrace/%s" "$@"\n' "$OWN_MAIN" >run/machine/bin/millrace
   chmod 755 run/machine/bin/millrace
+fi
+# The weights of its engine, file by file: links would lead nowhere.
+if [ -n "$WEIGHTS" ]; then
+  mount -t tmpfs -o mode=755,size=1m weights weights
+  printf '%s\n' "$WEIGHTS" | while IFS= read -r name && IFS= read -r file; do
+    bind_file "$file" "weights/$name"
+  done
+  read_only weights
 fi
 [ ! -e usr/bin/sudo ] || mount --bind run/machine/bin/sudo usr/bin/sudo
 

@@ -1,0 +1,97 @@
+// Finds the weights that a deployment names, and fetches them if they are on the hub: once for this computer, before the
+// first engine starts. What an engine is given is always a path.
+
+import { stat } from 'node:fs/promises';
+import { basename, isAbsolute } from 'node:path';
+import type { Stored } from '#deployments/rows.ts';
+import type { DeploymentSpec } from '#deployments/spec.ts';
+import type { Catalog } from '#inference/models/catalog.ts';
+import { parseSource, type Source } from '#inference/weights/choose.ts';
+import type { Fetches } from '#inference/weights/fetches.ts';
+import { type Format, findStored } from '#inference/weights/selection.ts';
+import type { Weights } from '#inference/weights/store.ts';
+import type { EngineOrder, StartWatch } from './engine.ts';
+
+/** Where a machine sees the weights of its engine. */
+export const weightsFolder = '/weights';
+
+export interface Located {
+  /** Its source is a path that the engine can open. */
+  readonly spec: DeploymentSpec;
+  /** The file or folder on this computer that the machine must see; null if there is none. */
+  readonly mount: string | null;
+}
+
+export type LocateWeights = (order: EngineOrder, watch: StartWatch) => Promise<Located>;
+
+type Sought = Pick<DeploymentSpec, 'engine' | 'source' | 'model'>;
+
+/** The weights that the engine loads; null if it brings its own. */
+export function sourceOf(catalog: Catalog, { engine, source, model }: Sought): string | null {
+  if (source !== null || (engine !== 'vllm' && engine !== 'sglang')) return source;
+  return catalog.findById(model)?.weights.safetensors ?? null;
+}
+
+/** What to fetch from the hub; undefined if the source is a path, or something that only the engine understands. */
+export function findRepository(
+  source: string,
+  engine: DeploymentSpec['engine'],
+): { readonly source: Source; readonly format: Format } | undefined {
+  if (isAbsolute(source)) return undefined;
+  try {
+    const parsed = parseSource(source);
+    const isGguf = engine === 'llama-server' || engine === 'builtin';
+    const namesFile = parsed.file !== null || parsed.quant !== null;
+    return { source: parsed, format: isGguf || namesFile ? 'gguf' : 'safetensors' };
+  } catch {
+    return undefined;
+  }
+}
+
+/** `checkMemory` throws if the model does not fit: only what was fetched says how much it needs. */
+export function createLocateWeights(
+  catalog: Catalog,
+  fetches: Fetches,
+  checkMemory: (spec: DeploymentSpec) => Promise<void>,
+): LocateWeights {
+  async function findPath(order: EngineOrder, watch: StartWatch): Promise<string | null> {
+    const { spec, deployment } = order;
+    const source = sourceOf(catalog, spec);
+    if (source === null || isAbsolute(source)) return source;
+    const repository = findRepository(source, spec.engine);
+    if (repository === undefined) return null;
+    const token = spec.env.HF_TOKEN ?? null;
+    const wanted = { accountId: deployment.accountId, ...repository, token };
+    const { path } = await fetches.provide(wanted, watch);
+    await checkMemory(spec);
+    return path;
+  }
+
+  return async (order, watch) => {
+    const { spec } = order;
+    const path = await findPath(order, watch);
+    if (path === null) return { spec, mount: null };
+    if (spec.runs_on === 'host') return { spec: { ...spec, source: path }, mount: null };
+    const found = await stat(path).catch(() => null);
+    // A path that is not on this computer is one inside the machine.
+    if (found === null) return { spec, mount: null };
+    const inside = found.isDirectory() ? weightsFolder : `${weightsFolder}/${basename(path)}`;
+    return { spec: { ...spec, source: inside }, mount: path };
+  };
+}
+
+/** Names of the deployments that use stored weights, by the weights' name. */
+export function findWeightUsers(
+  catalog: Catalog,
+  deployments: readonly Stored[],
+  stored: readonly Weights[],
+): ReadonlyMap<string, readonly string[]> {
+  const users = new Map<string, string[]>();
+  for (const { name, spec } of deployments) {
+    const source = sourceOf(catalog, spec);
+    const repository = source === null ? undefined : findRepository(source, spec.engine);
+    const weights = repository && findStored(repository.source, repository.format, stored);
+    if (weights !== undefined) users.set(weights.name, [...(users.get(weights.name) ?? []), name]);
+  }
+  return users;
+}

@@ -1,0 +1,134 @@
+// Weights of deployments: fetched from a hub by the server, before the engines start.
+
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { afterEach, before, describe, test } from 'node:test';
+import type { FitsView } from '#deployments/schema.ts';
+import type { WeightsOverview } from '#inference/weights/schema.ts';
+import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
+import { startHub, type TestHub } from '#test/support/hub.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const repo = 'acme/small';
+const name = 'acme--small/safetensors';
+const config = {
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  hidden_size: 64,
+  max_position_embeddings: 512,
+};
+const files = {
+  'config.json': Buffer.from(JSON.stringify(config)),
+  'model.safetensors': randomBytes(100_000),
+};
+
+describe('weights of deployments', () => {
+  let hub: TestHub;
+  let server: TestServer;
+  let owner: SessionFetch;
+  let deployments: TestDeployments;
+  before(async () => {
+    hub = await startHub();
+    hub.add(repo, files);
+    const models = { hub_url: hub.url, disk_reserve_gib: 0 };
+    server = await startTestServer({ config: { models } });
+    owner = await server.join();
+    deployments = openTestDeployments(server, owner);
+  });
+  afterEach(() => deployments.removeAll());
+
+  const readOverview = async () =>
+    (await (await owner('/dashboard/api/weights')).json()) as WeightsOverview;
+  const remove = async () => {
+    const response = await owner(`/dashboard/api/weights/${name}`, { method: 'DELETE' });
+    return { status: response.status, text: await response.text() };
+  };
+  const contentsSent = () => hub.seen.filter(({ host }) => host === 'cdn').length;
+
+  test('two replicas wait for one fetch, with progress, and the engines read what came', async () => {
+    hub.pauseAfter(50_000);
+    await deployments.create('shared', { source: repo, min: 2, max: 2, start_seconds: 2 });
+    const asked = deployments.chat({ stream: true }, { 'x-millrace-progress': '1' });
+    await until('both show progress', async () => {
+      const { replicas } = await deployments.show('shared');
+      return (
+        replicas.length === 2 &&
+        replicas.every(({ progress }) => /^fetching weights [45]\d %$/.test(progress ?? ''))
+      );
+    });
+    const [pull] = (await readOverview()).pulls;
+    assert.deepEqual([pull?.name, pull?.state, pull?.model], [name, 'running', null]);
+    hub.release();
+    const text = await (await asked).text();
+    assert.match(text, /: progress: fetching weights \d+ %/);
+    assert.match(text, /num_hidden_layers/);
+    await until('both are ready', async () => {
+      const { replicas } = await deployments.show('shared');
+      return replicas.every(({ state }) => state === 'ready') && replicas.length === 2;
+    });
+    assert.equal(contentsSent(), 2);
+    const [stored] = (await readOverview()).data;
+    assert.deepEqual(
+      [stored?.name, stored?.state, stored?.deployments],
+      [name, 'whole', ['shared']],
+    );
+    const refused = await remove();
+    assert.equal(refused.status, 409, refused.text);
+    assert.match(refused.text, /is used by the deployment shared\. Remove that first\./);
+  });
+
+  test('what was fetched is used again, says how much memory it needs, and can be deleted', async () => {
+    await deployments.create('again', { source: repo, min: 1 });
+    await until('it is ready', async () => (await deployments.show('again')).status === 'ready');
+    assert.equal(contentsSent(), 2);
+    const { data } = await deployments.call<FitsView>('GET', `/-/fits?model=x&source=${repo}`);
+    assert.equal(data.need?.tokens, 512);
+    await deployments.removeAll();
+    assert.equal((await remove()).status, 200);
+    assert.deepEqual((await readOverview()).data, []);
+  });
+
+  test('a repository that is missing or gated ends as a sentence, and HF_TOKEN opens it', async () => {
+    hub.add('acme/gated', files, { token: 'hf_secret' });
+    await deployments.create('gated', { source: 'acme/gated' });
+    const refused = await (await deployments.chat()).text();
+    assert.match(
+      refused,
+      /The deployment gated failed.*acme\/gated does not exist on .*, or is private or gated/,
+    );
+    await deployments.call('POST', '/gated', { env: { HF_TOKEN: 'hf_secret' } });
+    assert.match(await (await deployments.chat()).text(), /num_hidden_layers/);
+    await deployments.call('POST', '/gated', { source: 'acme/gated@v9' });
+    assert.match((await deployments.show('gated')).source ?? '', /v9/);
+  });
+
+  test('a model that does not fit is refused once its files say so', async () => {
+    const large = { ...config, num_hidden_layers: 100_000, hidden_size: 1_048_576 };
+    hub.add('acme/large', { ...files, 'config.json': Buffer.from(JSON.stringify(large)) });
+    await deployments.create('large', { source: 'acme/large' });
+    assert.match(await (await deployments.chat()).text(), /does not fit: it needs .* GiB/);
+  });
+
+  test('a deployment that is stopped while it waits for weights ends at once', async () => {
+    hub.add('acme/slow', files);
+    hub.pauseAfter(10);
+    await deployments.create('slow', { source: 'acme/slow', min: 1 });
+    await until('it fetches', async () =>
+      /fetching/.test((await deployments.show('slow')).replicas[0]?.progress ?? ''),
+    );
+    await deployments.call('POST', '/slow/stop');
+    await until('no replica is left', async () => {
+      const { replicas } = await deployments.show('slow');
+      return replicas.length === 0;
+    });
+    hub.release();
+  });
+
+  test('a path is given to the engine as it is', async () => {
+    const folder = join(server.dataDir, 'no-such-folder');
+    await deployments.create('path', { source: folder });
+    assert.match(await (await deployments.chat()).text(), /The engine ended with exit code 1/);
+  });
+});
