@@ -128,7 +128,7 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
       weights: '/etc',
     };
     const { status, error } = await call('POST', '/instance-operations/launch', launch);
-    assert(status >= 400, error?.message ?? "");
+    assert(status >= 400, error?.message ?? '');
     const refused = await create({ name: 'other', source: '/etc/shadow', model: 'hermes3-70b' });
     assert.equal(refused.status, 200);
     const secret = await server.fetch('/v1/chat/completions', {

@@ -61,6 +61,7 @@ describe('the weights endpoints', () => {
         bytes_on_disk: bytes.length,
         state: 'whole',
         models: [model],
+        deployments: [],
       },
     ]);
     assert.equal(models.find(({ id }) => id === model)?.weights, name);
