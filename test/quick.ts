@@ -17,7 +17,7 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
     'test/cloud/hosts/lxd.test.ts',
     'test/cloud/instances/first-machine.test.ts',
     'test/cloud/placement/images.test.ts',
-    'test/deployments/{machines,machines-lxd,machine-crash}.test.ts',
+    'test/deployments/{kills,machines,machines-lxd,machine-crash}.test.ts',
   ],
   'It needs Redis.': ['test/accounts/limits/{replicas,store}.test.ts'],
   'It runs a model.': [

@@ -28,8 +28,9 @@ interface MachineTarget {
 const lookEveryMs = 1_000;
 /** The row is read at every change by this server, and at every so many looks for changes by others. */
 const looksPerRow = 5;
-/** Failed connections in a row after which an engine that listened has ended. */
+/** Failed connections in a row after which an engine that listened has ended. They are tried at shorter intervals. */
 const maxRefusals = 3;
+const refusedEveryMs = 250;
 /** How long a terminated machine may take to free what it used, before another is launched. */
 const maxGoneMs = 30_000;
 const goneEveryMs = 250;
@@ -99,6 +100,8 @@ class MachineEngine implements Engine {
   #lines: readonly string[] = [];
   #hasListened = false;
   #refusals = 0;
+  /** Lets the next look begin at once. */
+  #wake: () => void = () => {};
   #isLeaving = false;
   #stopped: Promise<void> | null = null;
 
@@ -122,7 +125,13 @@ class MachineEngine implements Engine {
     const { id } = this.#target;
     const { machines } = this.#parts;
     this.#hostId ??= (await machines.find(id))?.hostId ?? null;
-    return machines.connect(this.#hostId ?? '', id, enginePort);
+    try {
+      return await machines.connect(this.#hostId ?? '', id, enginePort);
+    } catch (error) {
+      // Requests wait to hear whether the engine has ended.
+      if (this.#hasListened && this.#refusals === 0) this.#wake();
+      throw error;
+    }
   }
 
   setReady(at: number): void {
@@ -157,16 +166,18 @@ class MachineEngine implements Engine {
   async #watch(): Promise<void> {
     const { machines } = this.#parts;
     const { id, accountId } = this.#target;
-    let changed = Promise.withResolvers<void>();
-    const unwatch = machines.watch(accountId, id, () => changed.resolve());
+    let changed = Promise.withResolvers<boolean>();
+    const unwatch = machines.watch(accountId, id, () => changed.resolve(true));
+    this.#wake = () => changed.resolve(false);
     let isRowDue = true;
     for (let look = 1; !this.#over.signal.aborted; look++) {
       // A failure of the database or the host passes. The next look sees what is.
       await this.#look(isRowDue).catch(() => {});
-      const isChanged = changed.promise.then(() => true);
-      isRowDue = (await Promise.race([isChanged, this.#wait(lookEveryMs)])) === true;
-      if (isRowDue) changed = Promise.withResolvers();
-      isRowDue ||= look % looksPerRow === 0;
+      const isRefused = this.#hasListened && this.#refusals > 0;
+      const pastMs = this.#wait(isRefused ? refusedEveryMs : lookEveryMs);
+      const woken = await Promise.race([changed.promise, pastMs]);
+      if (woken !== undefined) changed = Promise.withResolvers();
+      isRowDue = woken === true || look % looksPerRow === 0;
     }
     unwatch();
   }
@@ -176,12 +187,13 @@ class MachineEngine implements Engine {
     if (this.#over.signal.aborted || this.#hostId === null) return;
     const wasListening = this.#hasListened;
     if (this.#parts.machines.reaches(this.#hostId)) await this.#tryPort();
-    if (wasListening && this.#refusals < maxRefusals) return;
+    if (wasListening && this.#refusals === 0) return;
     await this.#readLog();
     if (this.#hasListened && this.#refusals === 0) return;
     const ending = findEnding(this.#lines);
     if (ending !== undefined) this.#end(ending);
-    else if (this.#hasListened) this.#end('The engine no longer listens.');
+    else if (this.#hasListened && this.#refusals >= maxRefusals)
+      this.#end('The engine no longer listens.');
   }
 
   async #readRow(): Promise<void> {
