@@ -15,18 +15,23 @@ export function createLogTail(): LogTail {
   let open = '';
   return {
     write(chunk) {
-      const [first = '', ...others] = chunk.toString().split(/\r?\n/);
+      const [first = '', ...others] = chunk.toString().split('\n');
       open = cut(open + first);
       for (const next of others) {
-        lines.push(open);
+        lines.push(withoutReturn(open));
         open = cut(next);
       }
       if (lines.length > maxLines) lines.splice(0, lines.length - maxLines);
     },
-    lines: () => (open === '' ? lines : [...lines, open]),
+    lines: () => (open === '' ? lines : [...lines, withoutReturn(open)]),
   };
 }
 
-/** Copied, because a slice keeps the whole text alive. */
-const cut = (line: string) =>
-  line.length > maxLineLength ? Buffer.from(line.slice(0, maxLineLength)).toString() : line;
+/** Of a progress bar, only its last state is kept. Copied, because a slice keeps the whole text alive. */
+function cut(text: string): string {
+  const line = text.slice(text.lastIndexOf('\r', text.length - 2) + 1);
+  return line.length > maxLineLength ? Buffer.from(line.slice(0, maxLineLength)).toString() : line;
+}
+
+/** What comes next may overwrite the line. */
+const withoutReturn = (line: string) => (line.endsWith('\r') ? line.slice(0, -1) : line);

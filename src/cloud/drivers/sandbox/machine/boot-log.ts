@@ -1,19 +1,31 @@
 // The boot log of a machine: a file of the host that the machine can read but not write. What the machine prints
-// goes through a process outside it, which copies a bounded number of bytes and drops the rest.
+// goes through a process outside it, which keeps the last of it.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { open, stat } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { leaveHostCommand, outerEnvironment } from './leave-host.ts';
 
-/** Maximum bytes that one boot adds. The log is emptied before a boot if it is longer than this. */
-const maxBytes = 1024 * 1024;
-const maxReadBytes = 256 * 1024;
-/** `dd` writes what it reads at once, unlike `head`, which would hold back the last lines. */
-const copy = `dd bs=65536 count=${maxBytes} iflag=count_bytes status=none; exec cat >/dev/null`;
+/** The log has at least this much of the end, if there was as much. */
+const keptBytes = 256 * 1024;
+/** The log is cut after so many bytes more. */
+const addedBytes = 768 * 1024;
+/**
+ * `dd` writes what it reads at once, unlike `head`, which would hold back the last lines. If it adds nothing, the machine
+ * has ended. The log stays the same file, because the machine has it mounted.
+ */
+const copy = `exec 3>&1
+log=/proc/self/fd/3
+length=-1
+until dd bs=65536 count=${addedBytes} iflag=count_bytes status=none; [ "$(wc -c <$log)" = "$length" ]; do
+  kept=$(tail -c ${keptBytes} <$log; echo .)
+  : >$log
+  printf %s "\${kept%.}"
+  length=$(wc -c <$log)
+done`;
 
 export interface BootLog {
   /** Becomes the machine's standard error. The caller must destroy it once the machine has it. */
@@ -28,11 +40,7 @@ export async function openBootLog(
   file: string,
   spec: MachineSpec,
 ): Promise<BootLog> {
-  const length = await stat(file).then(
-    ({ size }) => size,
-    () => 0,
-  );
-  const log = await open(file, length > maxBytes ? 'w' : 'a');
+  const log = await open(file, 'a');
   await log.chmod(0o644);
   const [program, argv] = leaveHostCommand(host, spec);
   const copier = spawn(program, [...argv, '/bin/sh', '-c', copy], {
@@ -47,13 +55,13 @@ export async function openBootLog(
   return { input: copier.stdin!, complete: once(copier, 'close').catch(() => {}) };
 }
 
-/** Returns at most the last 256 KiB. */
+/** Returns the end of it. */
 export async function readBootLog(path: string): Promise<string> {
   const file = await open(path).catch(() => null);
   if (!file) return '';
   try {
     const { size } = await file.stat();
-    const length = Math.min(size, maxReadBytes);
+    const length = Math.min(size, keptBytes);
     const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
     return buffer.toString('utf8');
   } finally {
