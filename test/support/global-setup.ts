@@ -10,6 +10,7 @@ let template: string | undefined;
 
 export async function globalSetup(): Promise<void> {
   process.env.NODE_COMPILE_CACHE = join(import.meta.dirname, '../../node_modules/.cache/millrace');
+  process.env.NODE_COMPILE_CACHE_PORTABLE = '1';
   postgres = await startPostgres();
   process.env.MILLRACE_TEST_POSTGRES = postgres.url;
   template = await makeTemplates(postgres.url);

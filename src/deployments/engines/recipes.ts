@@ -4,6 +4,7 @@
 import { fileURLToPath } from 'node:url';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { UpstreamServer } from '#inference/backends/spec.ts';
+import { sharedNodeOptions } from '#lib/compile-cache.ts';
 
 export interface EnginePlace {
   readonly port: number;
@@ -145,5 +146,6 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
 /** The command that runs Millrace on this computer. */
 export const ownProgram = [
   process.execPath,
+  ...sharedNodeOptions(),
   fileURLToPath(new URL('../../main.js', import.meta.url)),
 ];

@@ -1,10 +1,8 @@
 // Worker threads of this program. They inherit neither its flags nor its environment, which holds secrets, but
-// they share its compile cache: stripping types again would cost each thread 17 MB and 0.1 s. A thread that
-// died is started again by the next request to it.
+// they share its compile cache. A thread that died is started again by the next request to it.
 
-import { getCompileCacheDir } from 'node:module';
-import { dirname } from 'node:path';
 import { type Transferable, Worker, type WorkerOptions } from 'node:worker_threads';
+import { compileCacheEnvironment } from '#lib/compile-cache.ts';
 
 export interface Thread {
   /** Starts the thread unless it is running. */
@@ -34,7 +32,7 @@ export function createThread<Response>(
   let isReady = false;
 
   function start(): Worker {
-    const started = new Worker(file, { ...options, execArgv: [], env: toEnvironment() });
+    const started = new Worker(file, { ...options, execArgv: [], env: compileCacheEnvironment() });
     let cause: unknown;
     started.on('message', (response: Response | typeof ready) => {
       if (response === ready) isReady = true;
@@ -69,9 +67,4 @@ export function createThread<Response>(
       await worker?.terminate();
     },
   };
-}
-
-function toEnvironment() {
-  const cache = getCompileCacheDir();
-  return cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) };
 }

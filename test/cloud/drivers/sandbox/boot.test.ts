@@ -276,6 +276,16 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     await fixture.driver.terminate(machine.id);
   });
 
+  test('a machine that runs an engine of Millrace reads the compiled sources of the server', async () => {
+    const main = path.join(import.meta.dirname, '../../../../src/main.js');
+    await run(process.execPath, [main, '--version']);
+    const machine = await fixture.launch({ runsEngine: true });
+    const command = 'NODE_DEBUG_NATIVE=COMPILE_CACHE millrace --version 2>&1';
+    const { stdout } = await fixture.client.ssh(machine, command);
+    assert.match(stdout, /src\/cli\/program\.ts was accepted/);
+    await fixture.driver.terminate(machine.id);
+  });
+
   test('eight machines launched at once all accept ssh, each at its own address', async () => {
     const machines = await Promise.all(Array.from({ length: 8 }, () => fixture.launch()));
     await Promise.all(

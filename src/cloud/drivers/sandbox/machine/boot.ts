@@ -168,6 +168,8 @@ async function bootEnvironment(
     OWN_FOLDER: own?.folder ?? '',
     OWN_PARTS: own?.parts.join(' ') ?? '',
     OWN_MAIN: own?.main ?? '',
+    OWN_OPTIONS: own?.options.join(' ') ?? '',
+    COMPILE_CACHE: own?.compileCache ?? '',
     MODE: host.mode,
     MACHINE: directory.path,
     DATA: dataDir,

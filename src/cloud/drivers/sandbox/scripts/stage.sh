@@ -96,6 +96,8 @@ bind_file "$NODE" run/machine/node
 read_only run/machine/node
 # The program `millrace`, if the machine runs an engine of it.
 if [ -n "$OWN_FOLDER" ]; then
+  # Node makes it readable for its own user alone. Compiling in the machine would take seconds.
+  [ -z "$COMPILE_CACHE" ] || find "$COMPILE_CACHE" ! -perm -004 -exec chmod a+rX {} + 2>/dev/null || true
   mkdir run/machine/millrace
   for name in $OWN_PARTS; do
     target=run/machine/millrace/$name
@@ -107,7 +109,8 @@ if [ -n "$OWN_FOLDER" ]; then
     fi
     read_only "$target"
   done
-  printf '#!/bin/sh\nexec /run/machine/node "/run/machine/millrace/%s" "$@"\n' "$OWN_MAIN" >run/machine/bin/millrace
+  printf '#!/bin/sh\nexec /run/machine/node %s "/run/machine/millrace/%s" "$@"\n' "$OWN_OPTIONS" "$OWN_MAIN" \
+    >run/machine/bin/millrace
   chmod 755 run/machine/bin/millrace
 fi
 # The weights of its engine, file by file: links would lead nowhere.

@@ -2,6 +2,7 @@
 // whatever ends this process; when the API process dies, this one exits.
 
 import { readFileSync, writeFileSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import { EngineError, type Usage } from '#inference/engine.ts';
 import type { PoolingOutput } from '#inference/engines/local/child/pooling/pooler.ts';
@@ -120,6 +121,8 @@ async function load(options: Extract<ToChild, { kind: 'load' }>['options']): Pro
     const { modelKind, window, threads, memoryBytes, gpu } = model.binding;
     if (modelKind !== 'chat') yieldToChats();
     send({ kind: 'ready', modelKind, window, threads, memoryBytes, gpu });
+    // At exit it would be too late for a process that is killed.
+    flushCompileCache();
   } catch (error) {
     process.send?.({ kind: 'unable', failure: toWire(error) } satisfies ToParent, () =>
       process.exit(1),

@@ -3,6 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { ToChild, ToParent } from '#inference/engines/local/protocol.ts';
+import { compileCacheEnvironment } from '#lib/compile-cache.ts';
 
 export interface ModelProcess {
   readonly pid: number | null;
@@ -106,5 +107,5 @@ function watchOutput(child: ChildProcess, output: (line: string) => void): void 
 function childEnvironment(parent: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const wanted = /^(PATH|HOME|TMPDIR|LANG|LD_LIBRARY_PATH|(CUDA|NVIDIA|VK|GGML|MESA)_.*)$/;
   const kept = Object.entries(parent).filter(([name]) => wanted.test(name));
-  return { ...Object.fromEntries(kept), UV_THREADPOOL_SIZE: '1' };
+  return { ...Object.fromEntries(kept), ...compileCacheEnvironment(), UV_THREADPOOL_SIZE: '1' };
 }
