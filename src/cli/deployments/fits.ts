@@ -26,7 +26,7 @@ export function fitsCommand(): Command {
     .option('--target <number>', 'Requests that run at the same time (default: 8)')
     .option(
       '--context <tokens>',
-      'Tokens of each request (default: 8192, or what the model takes)',
+      'Tokens of each request (default: 8192; vLLM also needs room for one request of the whole window)',
     );
   return addView(command, async (model: string | undefined) => {
     const client = createClient('any');
