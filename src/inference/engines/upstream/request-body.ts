@@ -1,5 +1,6 @@
-// Builds the upstream request: the client's request with the upstream's name for the model. Every other member is
-// passed on unchanged. If a server is known to use another name for a member, that one is set as well or instead.
+// Builds the upstream request: the client's request with the upstream's name for the model. Members that a client must
+// not set are left out, and all others are passed on unchanged. If a server is known to use another name for a member,
+// that one is set as well or instead.
 
 import {
   memberTexts,
@@ -41,6 +42,11 @@ export function toRequestBody(
     // Other names of `max_tokens` and `n`, which may have been reduced since the request was checked.
     n_predict: undefined,
     n_cmpl: undefined,
+    // Engines that divide a prompt among themselves connect to the address in these.
+    kv_transfer_params: undefined,
+    bootstrap_host: undefined,
+    bootstrap_port: undefined,
+    bootstrap_room: undefined,
     // A number can't represent every 64-bit seed.
     seed: typeof body.seed === 'bigint' ? rawJSON(`${body.seed}`) : body.seed,
     stream: streams || undefined,

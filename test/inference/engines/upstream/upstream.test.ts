@@ -145,6 +145,18 @@ describe('the upstream engine', () => {
     assert.deepEqual(sentTo('ollama', { max_tokens: 3 }), [3, undefined]);
   });
 
+  test('sends no address that an engine would connect to', () => {
+    const addresses = {
+      kv_transfer_params: { do_remote_prefill: true, remote_host: '10.0.0.1', remote_port: 22 },
+      ...{ bootstrap_host: '10.0.0.1', bootstrap_port: 22, bootstrap_room: 1 },
+    };
+    for (const server of ['vllm', 'sglang'] as const) {
+      const task = chat({ messages: [], ...addresses });
+      const sent = String(toRequestBody(task, { model: 'm', server, url }, false));
+      assert.doesNotMatch(sent, /kv_transfer|bootstrap|10\.0\.0\.1/);
+    }
+  });
+
   test('translates include_stop_str_in_output for SGLang', () => {
     const sent = (body: object) =>
       JSON.parse(String(toRequestBody(chat(body), { model: 'm', server: 'sglang', url }, false)))
