@@ -69,7 +69,10 @@ describe('millrace usage', () => {
       'done',
     );
     const [header, line] = stdout.split('\n');
-    assert.match(header ?? '', /^ID +TIME +MODEL +KEY +STATUS +TOKENS IN +TOKENS OUT +TOOK +COST$/);
+    assert.match(
+      header ?? '',
+      /^ID +TIME +MODEL +SENT BY +STATUS +TOKENS IN +TOKENS OUT +TOOK +COST$/,
+    );
     const id = line?.split(' ')[0] ?? '';
     assert.match(id, /^[0-9a-f]{32}$/);
     const shown = await requests('show', id.slice(0, 6));

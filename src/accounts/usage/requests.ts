@@ -110,14 +110,15 @@ async function toRequests(
 ): Promise<UsageRequest[]> {
   if (stored.length === 0) return [];
   const rows = await toRequestRows(toRawTx(db), stored);
-  const keys = [...new Set(rows.flatMap(({ key_id }) => key_id ?? []))];
-  const labels = await db
+  const ids = ['', ...new Set(rows.flatMap(({ key_id, user_id }) => key_id ?? user_id ?? []))];
+  const names = await db
     .selectFrom('api_keys')
-    .select(['id', 'label'])
-    .where('id', 'in', ['', ...keys])
+    .select(['id', 'label as name'])
+    .where('id', 'in', ids)
+    .unionAll(db.selectFrom('users').select(['id', 'email as name']).where('id', 'in', ids))
     .execute();
-  const labelOf = new Map<string | null, string>(labels.map(({ id, label }) => [id, label]));
-  return rows.map((row) => toRequest(row, labelOf.get(row.key_id) ?? null));
+  const nameOf = new Map(names.map(({ id, name }) => [id, name]));
+  return rows.map((row) => toRequest(row, nameOf));
 }
 
 async function findTime(db: Database, accountId: string, id: string): Promise<number | undefined> {
@@ -152,7 +153,8 @@ function requestsBy({ isPostgres }: RawTx, { model, key, status }: RequestFilter
   return sql<StoredUsageRow>`usage_requests`.as<'u'>(hint);
 }
 
-const toRequest = (row: UsageRequestRow, keyLabel: string | null): UsageRequest => ({
+/** Names of keys and people, by their ids. */
+const toRequest = (row: UsageRequestRow, nameOf: ReadonlyMap<string, string>): UsageRequest => ({
   id: row.id,
   at: new Date(row.at).toISOString(),
   operation: row.operation,
@@ -160,7 +162,8 @@ const toRequest = (row: UsageRequestRow, keyLabel: string | null): UsageRequest 
   served_model: row.served_model,
   backend: row.backend === '' ? null : row.backend,
   key_id: row.key_id,
-  key_label: keyLabel,
+  key_label: nameOf.get(row.key_id ?? '') ?? null,
+  user_email: nameOf.get(row.user_id ?? '') ?? null,
   status: row.status,
   code: row.code,
   prompt_tokens: row.prompt_tokens,

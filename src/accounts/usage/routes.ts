@@ -151,6 +151,7 @@ const requestColumns: readonly (keyof UsageRequest)[] = [
   'backend',
   'key_id',
   'key_label',
+  'user_email',
   'status',
   'code',
   'prompt_tokens',

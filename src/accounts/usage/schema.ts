@@ -91,6 +91,8 @@ export interface UsageRequest {
   backend: string | null;
   key_id: string | null;
   key_label: string | null;
+  /** The person who sent it from the dashboard or the CLI. Null with a key, and if the person is no longer a member. */
+  user_email: string | null;
   status: (typeof usageStatuses)[number];
   code: string | null;
   prompt_tokens: number;

@@ -33,6 +33,7 @@ function toRows(request: UsageRequest): [string, string][] {
     ['Served by', request.served_model],
     ['Backend', request.backend ?? ''],
     ['API key', request.key_label ?? request.key_id ?? ''],
+    ['Person', request.user_email ?? ''],
     ['Input tokens', `${request.prompt_tokens}${cached === 0 ? '' : `, ${cached} of them cached`}`],
     ['Output tokens', String(request.completion_tokens)],
     ['First token', firstTokenMs === null ? '' : toDuration(firstTokenMs)],

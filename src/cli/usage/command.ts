@@ -91,7 +91,7 @@ function toModelTable({ data, step, by }: UsageSummary) {
     [step === 'day' ? 'DAY' : 'HOUR', ...(isGrouped ? [by.toUpperCase()] : []), ...headers, 'COST'],
     data.map((bucket) => [
       bucket.start.slice(0, step === 'day' ? 10 : 16).replace('T', ' '),
-      ...(isGrouped ? [bucket.label ?? bucket.group ?? '-'] : []),
+      ...(isGrouped ? [bucket.label ?? bucket.group ?? (by === 'key' ? 'signed in' : '-')] : []),
       ...toCells(bucket),
     ]),
   );

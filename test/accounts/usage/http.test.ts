@@ -248,6 +248,14 @@ for (const database of databases) {
       assert.match(metrics, /millrace_usage_dropped 0/);
     });
 
+    test('a request without a key names the person who sent it', async () => {
+      const row = await rowOf(idOf(await chat({ max_tokens: 1 }, {}, owner)));
+      const { key_id, key_label, user_email } = row;
+      assert.deepEqual([key_id, key_label, user_email], [null, null, 'owner@example.com']);
+      const withKey = await rowOf(idOf(await chat({ max_tokens: 1 })));
+      assert.deepEqual([withKey.key_label, withKey.user_email], ['first', null]);
+    });
+
     test('a revoked key keeps its label', async () => {
       const made = await owner('/dashboard/api/api-keys', { json: { label: 'gone' } });
       const { id, key } = (await made.json()) as { id: string; key: string };

@@ -52,11 +52,11 @@ export const requestColumns: Column<UsageRequest>[] = [
     ),
   },
   {
-    name: 'API key',
-    cell: ({ key_label, key_id }) => (
+    name: 'Sent by',
+    cell: ({ key_label, key_id, user_email }) => (
       <Text size="sm" className="breakable">
         {key_label === null || key_id === null ? (
-          (key_id?.slice(0, 8) ?? 'Dashboard')
+          (key_id?.slice(0, 8) ?? user_email ?? 'Former member')
         ) : (
           <Anchor component={Link} href={`/api-keys/${key_id}`} inherit underline="hover">
             {key_label}

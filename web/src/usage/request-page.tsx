@@ -133,12 +133,9 @@ function toStory(request: UsageRequest): [string, ReactNode][] {
     ['Model requested', model === '' ? 'None' : link(toModelPath(model), model)],
     ['Model served', served_model === model ? 'The same' : served_model],
     ['Backend', backend ?? 'None: the request ended before one received it'],
-    [
-      'API key',
-      key_id === null
-        ? 'None: sent from the dashboard'
-        : link(`/api-keys/${key_id}`, key_label ?? `${key_id.slice(0, 8)} (revoked)`),
-    ],
+    key_id === null
+      ? ['Sent by', `${request.user_email ?? 'a former member'}, signed in`]
+      : ['API key', link(`/api-keys/${key_id}`, key_label ?? `${key_id.slice(0, 8)} (revoked)`)],
     ['Input tokens', `${toCount(prompt_tokens)}${cached}`],
     ['Output tokens', toCount(completion_tokens)],
     [

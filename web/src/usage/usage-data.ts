@@ -68,7 +68,7 @@ async function getMachines(range: TimeRange): Promise<InstanceUsage[]> {
 
 const unnamed: Record<ModelGrouping, string> = {
   model: 'Unknown model',
-  key: 'Dashboard users',
+  key: 'Signed-in people',
   backend: 'No backend',
   none: 'All requests',
 };
