@@ -5,7 +5,8 @@ import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const closed = { additionalProperties: false } as const;
 const Nullable = Type.Union([Type.String(), Type.Null()]);
-const engines = ['builtin', 'llama-server', 'vllm', 'sglang', 'command'] as const;
+/** The kinds of engines. */
+export const deploymentEngines = ['builtin', 'llama-server', 'vllm', 'sglang', 'command'] as const;
 const noNul = '^[^\\u0000]*$';
 const Argument = Type.String({ maxLength: 4_096, pattern: noNul });
 
@@ -29,7 +30,7 @@ const TimeWindow = Type.Object(
 export const deploymentSettings = {
   /** An id of the catalog. Several deployments may serve one id. */
   model: Type.String({ minLength: 1, maxLength: 100, pattern: noNul }),
-  engine: OneOf(engines),
+  engine: OneOf(deploymentEngines),
   /** The weights: a file or folder on the server's computer, or a repository of the hub, which the server fetches. */
   source: Maybe(Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul })),
   /** The engine's program. Default: the engine's name, from the system's folders. */
@@ -101,7 +102,7 @@ export const DeploymentView = Type.Object({
   id: Type.String(),
   name: Type.String(),
   model: Type.String(),
-  engine: OneOf(engines),
+  engine: OneOf(deploymentEngines),
   source: Nullable,
   program: Nullable,
   args: Type.Array(Type.String()),
@@ -142,7 +143,7 @@ export const FitsQuery = Type.Object(
   {
     /** An id of the catalog, a repository of the hub, or the path of a GGUF file or a folder on the server. */
     model: Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul }),
-    engine: Type.Optional(OneOf(engines)),
+    engine: Type.Optional(OneOf(deploymentEngines)),
     source: Type.Optional(Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul })),
     target: Type.Optional(Type.String({ pattern: digits })),
     /** Tokens of each request. */

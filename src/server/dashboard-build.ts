@@ -87,6 +87,7 @@ export const toHelpFolder = () =>
 
 /** Sources outside of web whose code, and not only its types, is part of the dashboard. */
 export const sharedSources = [
+  'src/lib/deployment-name.ts',
   'src/lib/format.ts',
   'src/lib/read-events.ts',
   'src/lib/schedule-text.ts',

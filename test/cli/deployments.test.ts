@@ -87,6 +87,25 @@ describe('millrace deploy', () => {
     assert.match((await run(['deployments', 'fits', 'unheard-of'])).stdout, /is not known/);
   });
 
+  test('says what is wrong with its options', async () => {
+    const refusals: [args: string[], message: RegExp][] = [
+      [[], /^Name the engine with --engine: builtin, llama-server, vllm, sglang, command\.$/m],
+      [['--engine', 'tgi'], /argument 'tgi' is invalid\. Allowed choices are builtin, /],
+      [['--engine', 'vllm', '--min', '2'], /^--min 2 needs --max 2 or more: /m],
+      [
+        ['--engine', 'vllm', '--min', '3', '--max', '2'],
+        /^--min must be at most --max, which is 2, got 3\.$/m,
+      ],
+    ];
+    for (const [args, message] of refusals) {
+      const { code, stderr } = await run(['deploy', model, ...args]);
+      assert.equal(code, 1);
+      assert.match(stderr, message);
+    }
+    const scaled = await run(['deployments', 'scale', 'tested', '3', '2']);
+    assert.match(scaled.stderr, /^min must be at most max, which is 2, got 3\.$/m);
+  });
+
   test('says why an engine did not start', async () => {
     const file = join(home, 'broken.env');
     writeFileSync(file, 'FAIL=No such model\n');

@@ -38,9 +38,12 @@ export function scaleCommand(): Command {
     .argument('<min>', 'Replicas that always run', toCount)
     .argument('<max>', 'Maximum number of replicas', toCount)
     .option('--json', 'Print JSON')
-    .action((wanted: string, min: number, max: number, { json }: JsonOption) =>
-      post(wanted, '', { min, max }, json, ({ name }) => `${name} has ${min} to ${max} replicas.`),
-    );
+    .action((wanted: string, min: number, max: number, { json }: JsonOption) => {
+      if (min > max) throw new CliError(`min must be at most max, which is ${max}, got ${min}.`);
+      return post(wanted, '', { min, max }, json, ({ name }) => {
+        return `${name} has ${min} to ${max} replicas.`;
+      });
+    });
 }
 
 const actions = [

@@ -5,7 +5,8 @@ import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
 import { CliError, report } from '#cli/output.ts';
 import { startStatusProgress } from '#cli/progress.ts';
-import type { DeploymentView, NewDeployment } from '#deployments/schema.ts';
+import { type DeploymentView, deploymentEngines, type NewDeployment } from '#deployments/schema.ts';
+import { toDeploymentName } from '#lib/deployment-name.ts';
 import { deploymentsPath, toPath } from './find.ts';
 import { type DeploymentOptions, toChange, withDeploymentOptions } from './options.ts';
 
@@ -30,9 +31,11 @@ type DeployOptions = DeploymentOptions & { name?: string; wait: boolean; json?: 
 
 async function deploy(model: string, options: DeployOptions): Promise<void> {
   const client = createClient('session');
-  const name = options.name ?? toName(model);
+  const name = options.name ?? toDeploymentName(model);
   const change = toChange(options);
-  if (change.engine == null) throw new CliError('Name the engine, e.g. --engine vllm.');
+  if (change.engine == null)
+    throw new CliError(`Name the engine with --engine: ${deploymentEngines.join(', ')}.`);
+  checkReplicas(options);
   const input: NewDeployment = { ...change, name, model, engine: change.engine };
   // With a replica to wait for, the first request does not have to.
   const isWarmed = options.wait && (input.min ?? 0) === 0;
@@ -45,6 +48,16 @@ async function deploy(model: string, options: DeployOptions): Promise<void> {
     ? `${name} answers. It serves ${model}.`
     : `${name} starts once the other backends of ${model} are busy.`;
   report(shown, text, options.json);
+}
+
+/** Without `--max` there is one replica at most. */
+function checkReplicas({ min = 0, max }: DeploymentOptions): void {
+  if (max === undefined && min > 1)
+    throw new CliError(
+      `--min ${min} needs --max ${min} or more: without --max there is at most 1.`,
+    );
+  if (max !== undefined && min > max)
+    throw new CliError(`--min must be at most --max, which is ${max}, got ${min}.`);
 }
 
 const pollMs = 500;
@@ -89,11 +102,3 @@ async function askOnce(client: Client, model: string): Promise<void> {
   const body = { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 };
   await client.post('/v1/chat/completions', body).catch(() => {});
 }
-
-/** `meta-llama/Llama-3.1-8B` becomes `llama-3-1-8b`. */
-const toName = (model: string) =>
-  (model.split('/').at(-1) ?? model)
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .slice(0, 63)
-    .replaceAll(/^-|-$/g, '');

@@ -2,15 +2,19 @@
 
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { toNumber } from '#cli/number-option.ts';
 import { CliError } from '#cli/output.ts';
-import type { DeploymentChange } from '#deployments/schema.ts';
+import {
+  type DeploymentChange,
+  type DeploymentView,
+  deploymentEngines,
+} from '#deployments/schema.ts';
 import { parseTimeWindow, type TimeWindow } from '#lib/schedule-text.ts';
 import { toReason } from '#lib/start-error.ts';
 
 export interface DeploymentOptions {
-  engine?: string;
+  engine?: DeploymentView['engine'];
   /** False to return to the default, with `--no-source`. */
   source?: string | false;
   program?: string | false;
@@ -33,7 +37,11 @@ export interface DeploymentOptions {
 
 export function withDeploymentOptions(command: Command): Command {
   return command
-    .option('--engine <kind>', 'builtin, llama-server, vllm, sglang, or command for any program')
+    .addOption(
+      new Option('--engine <kind>', 'The engine; command is any program').choices(
+        deploymentEngines,
+      ),
+    )
     .option(
       '--source <weights>',
       'GGUF file, folder, or repository of the hub (default: that of the model)',
@@ -77,8 +85,7 @@ export function withDeploymentOptions(command: Command): Command {
 /** Options that are not given are not sent. */
 export function toChange(options: DeploymentOptions): DeploymentChange {
   const change = {
-    // The server validates the kind.
-    engine: options.engine as DeploymentChange['engine'],
+    engine: options.engine,
     source: options.source === false ? null : options.source,
     program: options.program === false ? null : options.program,
     args: options.arg,
