@@ -38,12 +38,14 @@ describe('deployments', { skip: noBrowser }, () => {
   };
 
   async function fillIn(): Promise<void> {
-    await dialog().getByRole('textbox', { name: 'Name' }).fill(name);
     await dialog().getByRole('combobox', { name: 'Model' }).click();
     await page.getByRole('option', { name: model, exact: true }).click();
     await dialog()
-      .getByText(/^This server: (fits|too small)$/)
+      .getByText(/: (fits|too small), needs [\d.]+ of [\d.]+ GiB$/)
       .waitFor();
+    const field = dialog().getByRole('textbox', { name: 'Name' });
+    assert.equal(await field.inputValue(), model, 'the name follows from the model');
+    await field.fill(name);
     await dialog().getByRole('combobox', { name: 'Engine' }).click();
     await page.getByRole('option', { name: 'Other program' }).click();
     await dialog().getByLabel('Program').fill(process.execPath);
@@ -110,6 +112,24 @@ describe('deployments', { skip: noBrowser }, () => {
     await main().getByRole('link', { name: 'elsewhere' }).click();
     await page.getByRole('heading', { name: 'elsewhere', level: 1 }).waitFor();
     await page.context().request.delete(`${dashboard.url}/api/v1/deployments/elsewhere`);
+  });
+
+  test('a model’s page says where it fits, and deploys it in three clicks', async () => {
+    await open(`models/${model}`);
+    await main()
+      .getByText(/: (fits|too small), needs [\d.]+ of [\d.]+ GiB$/)
+      .waitFor();
+    await main().getByRole('link', { name: 'Deploy', exact: true }).click();
+    await dialog()
+      .getByText(/^Weights .+ GiB\. (Also fits|No machine here has enough)/)
+      .waitFor();
+    assert.equal(await dialog().getByLabel('Model').first().inputValue(), model);
+    const check = dialog().getByLabel('Check memory');
+    await check.uncheck();
+    await button('Deploy').click();
+    await page.getByRole('heading', { name: model, level: 1 }).waitFor();
+    assert.equal((await read(model)).engine, 'vllm');
+    await page.context().request.delete(`${dashboard.url}/api/v1/deployments/${model}`);
   });
 
   test('a name that is taken is refused at its field', async () => {

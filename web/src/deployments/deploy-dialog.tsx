@@ -5,6 +5,7 @@ import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { DeploymentView } from '#deployments/schema.ts';
+import { toDeploymentName } from '#lib/deployment-name.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { TextField } from '../components/fields.tsx';
@@ -22,6 +23,7 @@ import {
 } from './deployments.ts';
 import { MemoryFits } from './memory-fits.tsx';
 import { PlaceSelect } from './place-select.tsx';
+import { usePlace } from './places.ts';
 import {
   EngineFields,
   EnvironmentFields,
@@ -33,19 +35,22 @@ import {
 interface DeployDialogProps {
   /** The deployment to change; null to create one. */
   deployment: DeploymentView | null;
+  /** The model that is selected at first; null for none. */
+  initialModel?: string | null;
   onSaved: (name: string) => void;
   onClose: () => void;
 }
 
 const engines = Object.entries(engineNames).map(([value, label]) => ({ value, label }));
 
-export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps) {
+export function DeployDialog(props: DeployDialogProps) {
+  const { deployment, initialModel = null, onSaved, onClose } = props;
   const client = useQueryClient();
   const models = useModels();
-  const [model, setModel] = useState(deployment?.model ?? null);
+  const [model, setModel] = useState(deployment?.model ?? initialModel);
   const [engine, setEngine] = useState<Engine>(deployment?.engine ?? 'vllm');
   const [source, setSource] = useState(deployment?.source ?? '');
-  const [place, setPlace] = useState(deployment?.runs_on ?? 'host');
+  const { need, places, place, choosePlace } = usePlace(deployment, { model, engine, source });
   async function save(form: FormData) {
     const name = deployment?.name ?? toFieldText(form, 'name');
     const settings = { engine, runs_on: place, ...parseSettings(form) };
@@ -70,7 +75,6 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
       onSubmit={save}
       onClose={onClose}
     >
-      {deployment === null && <NameField />}
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         {deployment === null && (
           <ModelSelect
@@ -80,6 +84,7 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
             onChange={setModel}
           />
         )}
+        {deployment === null && <NameField model={model} />}
         <Select
           label="Engine"
           description="The program that runs the model."
@@ -88,10 +93,10 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
           value={engine}
           onChange={(value) => setEngine((value ?? engine) as Engine)}
         />
-        <PlaceSelect value={place} onChange={setPlace} />
+        <PlaceSelect places={places} value={place} onChange={choosePlace} />
       </SimpleGrid>
+      {need && <MemoryFits need={need} places={places} chosen={place} />}
       <EngineFields engine={engine} deployment={deployment} onSource={setSource} />
-      {model !== null && <MemoryFits model={model} engine={engine} source={source} />}
       <EnvironmentFields deployment={deployment} />
       {place !== 'host' && <MachineFields deployment={deployment} />}
       <ScalingFields deployment={deployment} />
@@ -100,14 +105,20 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
   );
 }
 
-const NameField = () => (
-  <TextField
-    name="name"
-    label="Name"
-    description="Lower-case letters, digits and hyphens."
-    required
-    maxLength={63}
-    pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
-    data-autofocus
-  />
-);
+/** Filled in from the model until the user changes it. */
+function NameField({ model }: { model: string | null }) {
+  const [typed, setTyped] = useState<string | null>(null);
+  const derived = model === null ? '' : toDeploymentName(model);
+  return (
+    <TextField
+      name="name"
+      label="Name"
+      description="Lower-case letters, digits and hyphens."
+      value={typed ?? derived}
+      onChange={(event) => setTyped(event.currentTarget.value)}
+      required
+      maxLength={63}
+      pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
+    />
+  );
+}

@@ -11,6 +11,10 @@ export const deploymentsPath = '/api/v1/deployments';
 /** The address of the dialog that creates one. No name starts with a hyphen, so no deployment has this address. */
 export const newDeploymentPath = '/deployments/-/new';
 
+/** The address of that dialog with a model selected. */
+export const toDeployPath = (model: string) =>
+  `${newDeploymentPath}/${new URLSearchParams({ model })}`;
+
 /** Replicas start, and requests come and go, within seconds. */
 const refetchInterval = 2_000;
 

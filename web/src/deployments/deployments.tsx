@@ -4,6 +4,7 @@ import { Button } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { toCount } from '#lib/format.ts';
+import { useUrlState } from '../browser/url-state.ts';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { EmptyState } from '../components/empty-state.tsx';
 import { Page } from '../components/page.tsx';
@@ -21,6 +22,7 @@ import {
 export default function Deployments() {
   const { canManage } = useMe();
   const [location, navigate] = useLocation();
+  const initialModel = useUrlState(newDeploymentPath).get('model');
   const deployments = useDeployments();
   const deploy = canManage && (
     <Button component={Link} href={newDeploymentPath}>
@@ -55,6 +57,7 @@ export default function Deployments() {
       {canManage && location === newDeploymentPath && (
         <DeployDialog
           deployment={null}
+          initialModel={initialModel}
           onSaved={(name) => navigate(toDeploymentPath(name))}
           onClose={() => navigate('/deployments')}
         />

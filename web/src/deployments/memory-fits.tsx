@@ -1,46 +1,66 @@
-// Whether the chosen model fits the server and each instance type.
+// Whether a model fits the memory of a place.
 
-import { Group, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Stack, Text } from '@mantine/core';
 import type { FitsView } from '#deployments/schema.ts';
 import { toCount } from '#lib/format.ts';
-import { get } from '../api.ts';
 import { StatusBadge } from '../components/status-badge.tsx';
-import { deploymentsPath, type Engine } from './deployments.ts';
+import { type Place, toBestPlace, toPlaceName, useFits, usePlaces } from './places.ts';
 
-interface MemoryFitsProps {
-  model: string;
-  engine: Engine;
-  /** Empty if the weights are those of the model. */
-  source: string;
+type Need = NonNullable<FitsView['need']>;
+
+interface FitBadgeProps {
+  need: Need;
+  place: Place;
 }
 
-export function MemoryFits({ model, engine, source }: MemoryFitsProps) {
-  const query = new URLSearchParams({ model, engine, ...(source === '' ? {} : { source }) });
-  const { data } = useQuery({
-    queryKey: ['fits', `${query}`],
-    queryFn: () => get<{ data: FitsView }>(`${deploymentsPath}/-/fits?${query}`),
-  });
-  const need = data?.data.need;
-  if (!data || !need) return null;
+const FitBadge = ({ need: { total_gib }, place: { name, fit } }: FitBadgeProps) => (
+  <span title={fit?.summary}>
+    <StatusBadge tone={fit?.fits ? 'good' : 'warning'}>
+      {`${toPlaceName(name)}: ${fit?.fits ? 'fits' : 'too small'}, needs ${total_gib} of ${fit?.usable_gib ?? 0} GiB`}
+    </StatusBadge>
+  </span>
+);
+
+interface MemoryFitsProps {
+  need: Need;
+  places: readonly Place[];
+  /** Where it is to run. */
+  chosen: string;
+}
+
+/** The chosen place, what the memory is for, and which other places have enough. */
+export function MemoryFits({ need, places, chosen }: MemoryFitsProps) {
+  const place = places.find(({ name }) => name === chosen);
+  if (place?.fit === undefined) return null;
   return (
-    <Stack gap={6} role="group" aria-label="Memory">
-      <Text size="sm">
-        Needs {need.total_gib} GiB{' '}
-        <span className="muted">
-          weights {need.weights_gib}, KV cache {need.cache_gib} ({need.requests} ×{' '}
-          {toCount(need.tokens)} tokens), overhead {need.overhead_gib}
-        </span>
+    <Stack gap={6} role="group" aria-label="Memory" align="flex-start">
+      <FitBadge need={need} place={place} />
+      <Text size="xs" c="dimmed">
+        Weights {need.weights_gib}, KV cache {need.cache_gib} ({need.requests} ×{' '}
+        {toCount(need.tokens)} tokens), overhead {need.overhead_gib} GiB. {toOthers(places, chosen)}
       </Text>
-      <Group gap={6}>
-        {data.data.places.map(({ name, fits, summary }) => (
-          <span key={name} title={summary}>
-            <StatusBadge tone={fits ? 'good' : 'off'}>
-              {`${name === 'host' ? 'This server' : name}: ${fits ? 'fits' : 'too small'}`}
-            </StatusBadge>
-          </span>
-        ))}
-      </Group>
     </Stack>
   );
+}
+
+/** More of them would be a list to read, not a help to choose. */
+const maxOthers = 3;
+
+function toOthers(places: readonly Place[], chosen: string): string {
+  const others = places.filter(({ name, fit }) => name !== chosen && fit?.fits);
+  if (others.length > 0) {
+    const shown = others.slice(0, maxOthers).map(({ label }) => label);
+    return `Also fits ${shown.join('; ')}.`;
+  }
+  const isAny = places.some(({ fit }) => fit?.fits);
+  return isAny ? '' : 'No machine here has enough. Choose quantised weights, or add a host.';
+}
+
+/** The best place for a model, on its page. Nothing if it is not known what the model needs. */
+export function ModelFit({ model }: { model: string }) {
+  const fits = useFits({ model, engine: 'vllm', source: '' });
+  const places = usePlaces(fits, null);
+  const place = places.find(({ name }) => name === toBestPlace(places));
+  if (!fits?.need || place?.fit === undefined) return null;
+  return <FitBadge need={fits.need} place={place} />;
 }

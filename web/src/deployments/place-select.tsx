@@ -1,35 +1,40 @@
 // Where the engine of a deployment runs: beside the server, or on machines of an instance type.
 
-import { Select } from '@mantine/core';
-import { toHourlyPrice } from '#lib/format.ts';
-import { useInstanceTypes } from '../queries.ts';
+import { Group, Select, Text } from '@mantine/core';
+import type { Place } from './places.ts';
 
 interface PlaceSelectProps {
-  /** `host`, or an instance type. */
+  places: readonly Place[];
   value: string;
   onChange: (value: string) => void;
 }
 
-export function PlaceSelect({ value, onChange }: PlaceSelectProps) {
-  const types = useInstanceTypes();
-  // A type without capacity now may have some when the next replica starts, but is rarely wanted.
-  const offered = Object.values(types.data?.data ?? {}).filter(
-    ({ instance_type, regions_with_capacity_available }) =>
-      regions_with_capacity_available.length > 0 || instance_type.name === value,
-  );
-  const options = offered.map(({ instance_type: type }) => ({
-    value: type.name,
-    label: `${type.name}, ${toHourlyPrice(type.price_cents_per_hour)}`,
-  }));
+export function PlaceSelect({ places, value, onChange }: PlaceSelectProps) {
+  const fitOf = new Map(places.map(({ name, fit }) => [name, fit]));
   return (
     <Select
       label="Runs on"
       description="A machine for each replica, or this server."
-      data={[{ value: 'host', label: 'This server' }, ...options]}
+      data={places.map(({ name, label }) => ({ value: name, label }))}
+      renderOption={({ option }) => (
+        <Group justify="space-between" gap="sm" className="grow">
+          {option.label}
+          <Fit fit={fitOf.get(option.value)} />
+        </Group>
+      )}
       allowDeselect={false}
       searchable
       value={value}
       onChange={(next) => onChange(next ?? value)}
     />
+  );
+}
+
+function Fit({ fit }: Pick<Place, 'fit'>) {
+  if (fit === undefined) return null;
+  return (
+    <Text size="xs" c="dimmed">
+      {fit.fits ? 'fits' : 'too small'}, {fit.usable_gib} GiB
+    </Text>
   );
 }

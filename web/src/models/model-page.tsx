@@ -25,6 +25,8 @@ import { Facts } from '../components/facts.tsx';
 import { Page } from '../components/page.tsx';
 import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
+import { toDeployPath } from '../deployments/deployments.ts';
+import { ModelFit } from '../deployments/memory-fits.tsx';
 import { NotFound } from '../not-found.tsx';
 import { Traffic } from '../usage/traffic.tsx';
 import { BackendRow } from './backend-row.tsx';
@@ -129,6 +131,7 @@ const About = ({ model }: { model: ModelWeights }) => (
         ['Aliases', model.aliases.join(', ') || 'None'],
       ]}
     />
+    <ModelFit model={model.id} />
   </Paper>
 );
 
@@ -146,9 +149,14 @@ function Backends({ model }: { model: ModelWeights }) {
         canUse && (
           <Group gap="xs">
             {canManage && (
-              <Button variant="default" size="xs" component={Link} href={path}>
-                Add backend
-              </Button>
+              <>
+                <Button variant="default" size="xs" component={Link} href={path}>
+                  Add backend
+                </Button>
+                <Button variant="default" size="xs" component={Link} href={toDeployPath(model.id)}>
+                  Deploy
+                </Button>
+              </>
             )}
             {isStandIn && (
               <Button size="xs" component={Link} href={toPullPath(model.id)}>
