@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { noBrowser, settle } from '#test/support/browser.ts';
 import {
   createApiKey,
@@ -15,10 +15,8 @@ import {
   signOut,
   waitForHome,
 } from '#test/support/dashboard.ts';
+import { isFocused, maxStops, reach } from '#test/support/keyboard.ts';
 import { until } from '#test/support/until.ts';
-
-/** More than any page has. */
-const maxStops = 250;
 
 /** What Tab must reach: of a group of radio buttons only one. */
 const findUnreached = `[...document.querySelectorAll(
@@ -40,21 +38,6 @@ const noteFocus = `(() => {
   const isShown = hasRing || one.matches('input, textarea, select') || one.matches('.xterm *');
   return isShown ? '' : 'no visible focus: ' + one.outerHTML.slice(0, 160);
 })()`;
-
-const isFocused = (one: Locator) =>
-  one.evaluate((element) =>
-    (element as unknown as { matches(selector: string): boolean }).matches(':focus'),
-  );
-
-/** Presses Tab until the element has the focus. */
-async function reach(page: Page, target: Locator): Promise<void> {
-  await target.waitFor({ state: 'attached' });
-  for (let stop = 0; stop < maxStops; stop++) {
-    if (await isFocused(target)) return;
-    await page.keyboard.press('Tab');
-  }
-  assert.fail(`Tab does not reach ${target}`);
-}
 
 const pages: [path: string, heading: string][] = [
   ['', 'Home'],

@@ -1,5 +1,6 @@
 // A dialog that is open as long as it is rendered. When it goes, the focus returns to what opened it, so that the
-// keyboard continues there: Mantine's own return needs a dialog that stays and is closed.
+// keyboard continues there: Mantine's own return needs a dialog that stays and is closed. If that is gone, e.g. with a
+// deleted row, the keyboard continues at the content of the page.
 
 import { Modal, type ModalProps } from '@mantine/core';
 import { useEffect, useState } from 'react';
@@ -7,7 +8,12 @@ import { useEffect, useState } from 'react';
 export function Dialog(props: Omit<ModalProps, 'opened'>) {
   // Before the dialog takes the focus.
   const [opener] = useState(findOpener);
-  useEffect(() => () => opener?.focus({ preventScroll: true }), [opener]);
+  useEffect(() => {
+    return () => {
+      const next = opener?.isConnected ? opener : document.getElementById('main');
+      next?.focus({ preventScroll: true });
+    };
+  }, [opener]);
   return <Modal opened {...props} />;
 }
 

@@ -1,7 +1,9 @@
-// Edits firewall rules, each as a row of fields.
+// Edits firewall rules, each as a row of fields. The focus goes to a new row, and from a removed one to the next.
 
 import { ActionIcon, Button, Group, Select, Stack, Text } from '@mantine/core';
 import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
+import { useRef } from 'react';
+import { flushSync } from 'react-dom';
 import { TextField } from '../components/fields.tsx';
 import { newRule, type RuleFields } from './rules.ts';
 import './firewall.css';
@@ -17,8 +19,19 @@ interface RulesEditorProps {
 export function RulesEditor({ rules, onChange }: RulesEditorProps) {
   const change = (id: string, fields: Partial<RuleFields>) =>
     onChange(rules.map((rule) => (rule.id === id ? { ...rule, ...fields } : rule)));
+  const list = useRef<HTMLDivElement>(null);
+  const focus = (selector: string) => list.current?.querySelector<HTMLElement>(selector)?.focus();
+  function add() {
+    flushSync(() => onChange([...rules, newRule()]));
+    focus('fieldset:last-of-type input');
+  }
+  function remove(index: number) {
+    const others = rules.toSpliced(index, 1);
+    flushSync(() => onChange(others));
+    focus(index < others.length ? `fieldset:nth-of-type(${index + 1}) > button` : '.add-rule');
+  }
   return (
-    <Stack gap="sm">
+    <Stack gap="sm" ref={list}>
       {rules.length === 0 && <NoRules />}
       {rules.map((rule, index) => (
         <fieldset key={rule.id} className="rule">
@@ -57,7 +70,7 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
             variant="default"
             size="lg"
             aria-label={`Remove rule ${index + 1}`}
-            onClick={() => onChange(rules.filter(({ id }) => id !== rule.id))}
+            onClick={() => remove(index)}
           >
             <IconX size={16} aria-hidden />
           </ActionIcon>
@@ -67,8 +80,9 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
         <Button
           variant="default"
           size="xs"
+          className="add-rule"
           disabled={rules.length >= maxRules}
-          onClick={() => onChange([...rules, newRule()])}
+          onClick={add}
         >
           Add rule
         </Button>

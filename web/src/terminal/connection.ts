@@ -20,6 +20,8 @@ export interface Connection {
 
 interface Listeners {
   onOpen(): void;
+  /** The user pressed Shift+Escape. */
+  onLeave(): void;
   /** `reason` is what the server sent, or null if it sent none. */
   onClose(reason: string | null): void;
 }
@@ -63,6 +65,7 @@ export function connect(
   terminal.attachCustomKeyEventHandler(({ shiftKey, key }) => {
     if (!shiftKey || key !== 'Escape') return true;
     terminal.blur();
+    listeners.onLeave();
     return false;
   });
   const encoder = new TextEncoder();

@@ -39,6 +39,7 @@ function Shell({ id, onReconnect }: { id: string; onReconnect: () => void }) {
   useEffect(() => {
     const connection = connect(element.current as HTMLDivElement, id, {
       onOpen: () => setState('open'),
+      onLeave: () => focusTab(element.current),
       onClose(closeReason) {
         setReason(closeReason);
         setState('closed');
@@ -50,7 +51,7 @@ function Shell({ id, onReconnect }: { id: string; onReconnect: () => void }) {
     <div>
       <Text size="sm" c="dimmed" mb="xs">
         A login shell as ubuntu. It ends when you leave this page. Press Shift+Esc to move the focus
-        out of the terminal.
+        out of the terminal, to its tab.
       </Text>
       <div ref={element} className="shell-frame" />
       <Group mt="xs" mih={30} justify="space-between">
@@ -67,4 +68,10 @@ function Shell({ id, onReconnect }: { id: string; onReconnect: () => void }) {
       </Group>
     </div>
   );
+}
+
+/** The tab of the panel that the element is in. */
+function focusTab(element: HTMLElement | null): void {
+  const id = element?.closest('[role="tabpanel"]')?.getAttribute('aria-labelledby');
+  if (id != null) document.getElementById(id)?.focus();
 }
