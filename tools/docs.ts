@@ -3,7 +3,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Command } from 'commander';
+import type { Argument, Command, Option } from 'commander';
 import type { TSchema } from 'typebox';
 import { createProgram } from '#cli/program.ts';
 import { overrides } from '#config/overrides.ts';
@@ -61,6 +61,18 @@ ${section('Cloud API', cloudErrors)}
 `;
 }
 
+/** The description with the values that are allowed, and the default. */
+function toMeaning({ description, argChoices, defaultValue }: Argument | Option): string {
+  const hasDefault = typeof defaultValue === 'string' || typeof defaultValue === 'number';
+  const notes = [
+    ...(argChoices === undefined ? [] : [`one of ${argChoices.map(toCode).join(', ')}`]),
+    ...(hasDefault ? [`default: ${toCode(defaultValue)}`] : []),
+  ];
+  return notes.length === 0 ? description : `${description} (${notes.join('; ')})`;
+}
+
+const toCode = (value: string | number) => `\`${value}\``;
+
 async function renderCommands(): Promise<string> {
   const sections = listCommands(await createProgram(), []).map(({ command, path }) => {
     const usage = `./millrace ${path.join(' ')} ${command.usage()}`.trimEnd();
@@ -68,16 +80,11 @@ async function renderCommands(): Promise<string> {
       .filter(({ description }) => description)
       .map((one) => [
         `\`${one.required ? `<${one.name()}>` : `[${one.name()}]`}\``,
-        one.description,
+        toMeaning(one),
       ]);
     const optionRows = command.options
       .filter(({ hidden }) => !hidden)
-      .map(({ flags, description, defaultValue }) => [
-        `\`${flags}\``,
-        typeof defaultValue === 'string' || typeof defaultValue === 'number'
-          ? `${description} (default: \`${defaultValue}\`)`
-          : description,
-      ]);
+      .map((one) => [`\`${one.flags}\``, toMeaning(one)]);
     const rows = [...argumentRows, ...optionRows];
     return `## ${path.join(' ')}
 

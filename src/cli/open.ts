@@ -11,6 +11,8 @@ const pages = {
   home: '/',
   playground: '/#/playground',
   models: '/#/models',
+  deployments: '/#/deployments',
+  batches: '/#/batches',
   machines: '/#/machines',
   launch: '/#/machines/new',
   'ssh-keys': '/#/ssh-keys',

@@ -99,7 +99,7 @@ describe('millrace deploy', () => {
     ];
     for (const [args, message] of refusals) {
       const { code, stderr } = await run(['deploy', model, ...args]);
-      assert.equal(code, 1);
+      assert.notEqual(code, 0);
       assert.match(stderr, message);
     }
     const scaled = await run(['deployments', 'scale', 'tested', '3', '2']);

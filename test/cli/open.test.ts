@@ -51,6 +51,8 @@ describe('millrace open', () => {
     assert.deepEqual([piped.code, piped.stdout], [0, `${url}/#/playground\n`]);
     const json = await runMillrace(['open', 'usage', '--json'], { env });
     assert.deepEqual(JSON.parse(json.stdout), { url: `${url}/#/usage` });
+    const deployments = await runMillrace(['open', 'deployments'], { env });
+    assert.equal(deployments.stdout, `${url}/#/deployments\n`);
     const unknown = await runMillrace(['open', 'kitchen'], { env });
     assert.equal(unknown.code, 2);
     assert.match(unknown.stderr, /Allowed choices are home, playground, /);
