@@ -113,6 +113,7 @@ models:
     await say('List them.');
     await responses().waitFor();
     const starts = page.locator('.markdown > ol');
+    await page.locator('.markdown tbody > tr').nth(44).waitFor();
     const numbers = `[...document.querySelectorAll('.markdown > ol')].map(({ start }) => start)`;
     assert.deepEqual(await page.evaluate(numbers), [1, 21, 41]);
     const [one, two] = [await starts.nth(0).boundingBox(), await starts.nth(1).boundingBox()];

@@ -100,6 +100,7 @@ export function ChatPage(props: ChatPageProps) {
           <StandInNotice models={models.filter(facts.isStandIn)} />
           <Turns
             turns={chat.chat.turns}
+            growing={chat.growing}
             responding={responding}
             actions={{
               onEdit: chat.edit,

@@ -27,8 +27,8 @@ interface MarkdownProps {
 }
 
 export function Markdown({ text, growing }: MarkdownProps) {
-  // Lets the browser handle input before it renders a large change.
-  const shown = useDeferredValue(text);
+  // Lets the browser handle input before it renders a large change, or a long conversation that is opened.
+  const shown = useDeferredValue(text, '');
   const blocks = useMemo(() => splitBlocks(shown), [shown]);
   const definitions = useMemo(() => findDefinitions(shown), [shown]);
   return (

@@ -11,6 +11,7 @@ import { ApiError } from '../api.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import type { ShownTurn } from './conversation.ts';
+import { type GrowingTurns, useGrowingTurn } from './growing-turns.ts';
 import { Reasoning } from './reasoning.tsx';
 import { ResponseText } from './response-text.tsx';
 import { ToolCalls } from './tool-calls.tsx';
@@ -31,6 +32,8 @@ interface TurnProps {
 }
 
 interface EditableTurnProps extends TurnProps {
+  /** Undefined in a conversation that can only be read. */
+  growing: GrowingTurns | undefined;
   editing: boolean;
   onEditing: (editing: boolean) => void;
 }
@@ -38,9 +41,10 @@ interface EditableTurnProps extends TurnProps {
 /** Memoized: while a response streams in, the other turns are not rendered. */
 export const TurnView = memo(
   function TurnView(props: EditableTurnProps) {
-    const { turn } = props;
+    const turn = useGrowingTurn(props.turn, props.growing);
     if (turn.role === 'tool') return <ToolResult text={turn.text} />;
-    return turn.role === 'user' ? <UserTurn {...props} /> : <ResponseTurn {...props} />;
+    if (turn.role === 'user') return <UserTurn {...props} />;
+    return <ResponseTurn {...props} turn={turn} />;
   },
   (before, after) =>
     before.turn === after.turn &&

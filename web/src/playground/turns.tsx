@@ -3,10 +3,13 @@
 import { Button, Text } from '@mantine/core';
 import { type ReactNode, type RefObject, useEffect, useRef } from 'react';
 import { inLane, type ShownTurn } from './conversation.ts';
+import type { GrowingTurns } from './growing-turns.ts';
 import { type TurnActions, TurnView } from './turn-view.tsx';
 
 interface TurnsProps {
   turns: ShownTurn[];
+  /** Undefined in a conversation that can only be read. */
+  growing?: GrowingTurns;
   responding: boolean;
   /** Undefined in a conversation that can only be read. */
   actions?: TurnActions | undefined;
@@ -19,19 +22,16 @@ interface TurnsProps {
 }
 
 export function Turns(props: TurnsProps) {
-  const { turns, responding, actions, editing = null, onEditing, onKeep, empty } = props;
+  const { turns, growing, responding, actions, editing = null, onEditing, onKeep, empty } = props;
   const list = useRef<HTMLDivElement>(null);
   const last = turns.at(-1);
-  const length = turns.reduce(
-    (sum, { text, reasoning = '' }) => sum + text.length + reasoning.length,
-    0,
-  );
-  useAutoScroll(list, `${turns.length}:${length}:${last?.outcome == null}`);
+  useAutoScroll(list, `${turns.length}:${last?.outcome == null}`);
   const ends = new Set([inLane(turns, 0).at(-1), inLane(turns, 1).at(-1)]);
   const view = (turn: ShownTurn) => (
     <TurnView
       key={turn.id}
       turn={turn}
+      growing={growing}
       isLast={ends.has(turn)}
       responding={responding}
       actions={actions}
@@ -113,7 +113,7 @@ function useAutoScroll(list: RefObject<HTMLDivElement | null>, change: string): 
     const onScroll = () => {
       atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 64;
     };
-    // Highlighting and images change the height after the text has arrived.
+    // New text, highlighting and images change the height.
     const observer = new ResizeObserver(follow);
     for (const child of element.children) observer.observe(child);
     follow();

@@ -10,6 +10,7 @@ import {
   type ShownTurn,
   toPromptTurns,
 } from './conversation.ts';
+import { createGrowingTurns } from './growing-turns.ts';
 import { findProblem, toRequest } from './request.ts';
 import { emptyResponse, type PartialResponse, streamChat } from './stream-chat.ts';
 
@@ -34,6 +35,7 @@ export function useChat(initial: Chat, { defaultModel, toCost, onTurn }: ChatOpt
   const [chat, setChat] = useState(initial);
   /** The newest state, for responses that outlive a render. */
   const current = useRef(chat);
+  const [growing] = useState(createGrowingTurns);
   const [responding, setResponding] = useState(false);
   const running = useRef<AbortController | null>(null);
   const models = chat.models.length > 0 ? chat.models : [defaultModel];
@@ -63,7 +65,7 @@ export function useChat(initial: Chat, { defaultModel, toCost, onTurn }: ChatOpt
       latest = grown;
       timer ??= setTimeout(() => {
         timer = undefined;
-        show(toTurnPart(latest));
+        growing.set(turn.id, toTurnPart(latest));
       }, renderIntervalMs);
     });
     clearTimeout(timer);
@@ -82,6 +84,7 @@ export function useChat(initial: Chat, { defaultModel, toCost, onTurn }: ChatOpt
     running.current?.abort();
     const controller = new AbortController();
     running.current = controller;
+    growing.clear();
     const started = lanes.map((lane) => ({
       lane,
       turn: {
@@ -116,6 +119,8 @@ export function useChat(initial: Chat, { defaultModel, toCost, onTurn }: ChatOpt
 
   return {
     chat,
+    /** The responses that stream in: until they end, their text is not in `chat`. */
+    growing,
     models,
     responding,
     /** Why nothing can be sent; null if it can. */
