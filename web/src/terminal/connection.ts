@@ -61,8 +61,10 @@ export function connect(
     listeners.onClose(reason || null);
   };
 
-  // Shift+Escape leaves the terminal. All other keys go to the shell, so keyboard users need one way out.
+  // Shift+Escape leaves the terminal. All other keys go to the shell, so keyboard users need one way out. Once the shell
+  // has ended, Tab leaves it too.
   terminal.attachCustomKeyEventHandler(({ shiftKey, key }) => {
+    if (key === 'Tab' && terminal.options.disableStdin) return false;
     if (!shiftKey || key !== 'Escape') return true;
     terminal.blur();
     listeners.onLeave();
