@@ -115,7 +115,8 @@ describe('deployments', { skip: noBrowser }, () => {
   });
 
   test('a model’s page says where it fits, and deploys it in three clicks', async () => {
-    await open(`models/${model}`);
+    const [other, derived] = ['llama3.1-8b-instruct', 'llama3-1-8b-instruct'];
+    await open(`models/${other}`);
     await main()
       .getByText(/: (fits|too small), needs [\d.]+ of [\d.]+ GiB$/)
       .waitFor();
@@ -123,13 +124,12 @@ describe('deployments', { skip: noBrowser }, () => {
     await dialog()
       .getByText(/^Weights .+ GiB\. (Also fits|No machine here has enough)/)
       .waitFor();
-    assert.equal(await dialog().getByLabel('Model').first().inputValue(), model);
-    const check = dialog().getByLabel('Check memory');
-    await check.uncheck();
+    assert.equal(await dialog().getByLabel('Model').first().inputValue(), other);
+    await dialog().getByLabel('Check memory').uncheck();
     await button('Deploy').click();
-    await page.getByRole('heading', { name: model, level: 1 }).waitFor();
-    assert.equal((await read(model)).engine, 'vllm');
-    await page.context().request.delete(`${dashboard.url}/api/v1/deployments/${model}`);
+    await page.getByRole('heading', { name: derived, level: 1 }).waitFor();
+    assert.equal((await read(derived)).engine, 'vllm');
+    await page.context().request.delete(`${dashboard.url}/api/v1/deployments/${derived}`);
   });
 
   test('a name that is taken is refused at its field', async () => {
