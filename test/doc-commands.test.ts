@@ -64,8 +64,8 @@ function findProblem(program: Command, words: string[]): string | null {
   return unknown.length === 0 ? null : `there is no ${unknown.join(', ')}`;
 }
 
-test('every command that is shown exists, with its options', () => {
-  const program = createProgram();
+test('every command that is shown exists, with its options', async () => {
+  const program = await createProgram();
   const found = files.flatMap((file) =>
     findCommands(readFileSync(join(root, file), 'utf8')).map((command) => ({ file, command })),
   );
