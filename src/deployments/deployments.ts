@@ -220,6 +220,7 @@ export class Deployments {
       this.#live.delete(id);
       this.#parts.runs.forget(id);
     }
+    this.sweep().catch((err) => this.#parts.log.warn({ err }, 'old weights were not removed'));
     this.#publish();
   }
 
@@ -251,8 +252,9 @@ export class Deployments {
   }
 
   /** Deletes what is no longer needed. Must be called about once an hour. */
-  sweep(): Promise<void> {
-    return this.#parts.runs.sweep();
+  async sweep(): Promise<void> {
+    await this.#parts.runs.sweep();
+    await this.#parts.engines.sweepWeights(await this.#parts.rows.own());
   }
 
   async close(): Promise<void> {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
+import { startHub, type TestHub } from '#test/support/hub.ts';
 import type { Lxd } from '#test/support/lxd/lxd.ts';
 import { makeToken, noLxd } from '#test/support/lxd/lxd-daemon.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
@@ -39,11 +40,14 @@ chmod 755 reply`;
 
 describe('deployments on machines of LXD', { skip: noLxd, timeout: 240_000 }, () => {
   let lxd: Lxd;
+  let hub: TestHub;
   let server: TestServer;
   let owner: SessionFetch;
   before(async () => {
     lxd = await startSmallLxd();
-    server = await startTestServer({ config: { cloud: { driver: 'none' } } });
+    hub = await startHub();
+    const models = { hub_url: hub.url, disk_reserve_gib: 0 };
+    server = await startTestServer({ config: { cloud: { driver: 'none' }, models } });
     owner = await server.join();
     const token = await makeToken(lxd);
     const host = { name: 'lxd', region: 'us-east-1', token, network: lxd.network };
@@ -71,6 +75,30 @@ describe('deployments on machines of LXD', { skip: noLxd, timeout: 240_000 }, ()
     assert.equal(response.status, 200, text);
     return text;
   };
+
+  test('weights of the hub come to the host once, by a volume that goes with the deployment', async () => {
+    hub.add('acme/small', {
+      'config.json': Buffer.from('from the hub'),
+      'model.safetensors': Buffer.from('weights'),
+    });
+    const check = '[ "$(cat "$WEIGHTS/config.json")" = "from the hub" ] || exit 7\n';
+    const engine = { engine: 'command', program: 'busybox', setup: check + setup };
+    const args = ['nc', '-ll', '-p', '8000', '-e', './reply'];
+    const place = { runs_on: 'cpu_1x_general', min: 2, max: 2, source: 'acme/small' };
+    await call('POST', '/deployments', { name: 'weighed', model, ...engine, args, ...place });
+    await until('both answer', async () => {
+      const { replicas, reason } = await call('GET', '/deployments/weighed');
+      assert.equal(reason, null);
+      return replicas.length === 2 && replicas.every(({ state }) => state === 'ready');
+    });
+    assert.match(await chat(), /from LXD/);
+    const volumes = () =>
+      lxd.request<string[]>('GET', `/1.0/storage-pools/${lxd.pool}/volumes/custom`);
+    assert.equal((await volumes()).length, 1);
+    assert.equal(hub.seen.filter(({ host }) => host === 'cdn').length, 2);
+    await call('DELETE', '/deployments/weighed');
+    await until('the volume is gone', async () => (await volumes()).length === 0);
+  });
 
   test('a held request launches a container, and its engine answers through the daemon', async () => {
     const engine = { engine: 'command', program: 'busybox', setup, runs_on: 'cpu_1x_general' };

@@ -104,6 +104,10 @@ export interface Driver {
   /** Returns the bytes used, or null where the driver can't tell. */
   filesystemUsage(id: string): Promise<number | null>;
 
+  /** Removes copies of weights that this server brought to the host and that hold none of the sources. Undefined on drivers
+   * that copy nothing. */
+  sweepWeights?(sources: readonly string[]): Promise<void>;
+
   /** Returns at most the last 256 KiB of what the machine printed while booting. */
   bootLog(id: string): Promise<string>;
 

@@ -12,6 +12,7 @@ import type { EndpointDrivers } from './host-drivers.ts';
 
 export interface EndpointParts {
   installationId: string;
+  serverId: string;
   /** Called only for hosts that need a certificate. */
   certificate(): Identity;
   log(message: string): void;
@@ -65,6 +66,7 @@ function toOptions(host: HostRow, parts: EndpointParts): IncusOptions {
       otherUrls: lastReport(host).urls ?? [],
     },
     owner: parts.installationId,
+    serverId: parts.serverId,
     target: host.target,
     ...(host.project === null ? {} : { project: host.project }),
     ...(host.pool === null ? {} : { pool: host.pool }),

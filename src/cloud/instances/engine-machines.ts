@@ -46,6 +46,8 @@ export interface EngineMachines {
   reaches(hostId: string): boolean;
   /** Throws DriverError. */
   connect(hostId: string, id: string, port: number): Promise<Duplex>;
+  /** Removes copies of weights on the hosts that hold none of the sources. Hosts that don't answer keep theirs. */
+  sweepWeights(sources: readonly string[]): Promise<void>;
   /** Undefined if the host does not answer. */
   bootLog(hostId: string, id: string): Promise<string | undefined>;
 }
@@ -54,7 +56,7 @@ export interface EngineMachineParts {
   readonly launch: LaunchInstance;
   readonly instances: Instances;
   readonly events: InstanceEvents;
-  readonly hosts: Pick<Hosts, 'driverOf'>;
+  readonly hosts: Pick<Hosts, 'driverOf' | 'reachable'>;
   offers(): Offers;
 }
 
@@ -100,6 +102,13 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
       if (driver?.connect === undefined)
         throw new DriverError('unavailable', 'The host does not answer.');
       return driver.connect(id, port);
+    },
+    async sweepWeights(sources) {
+      for (const id of hosts.reachable())
+        await hosts
+          .driverOf(id)
+          ?.sweepWeights?.(sources)
+          .catch(() => {});
     },
     bootLog: async (hostId, id) => hosts.driverOf(hostId)?.bootLog(id),
   };

@@ -9,7 +9,7 @@ import type { Catalog } from '#inference/models/catalog.ts';
 import { parseSource, type Source } from '#inference/weights/choose.ts';
 import type { Fetches } from '#inference/weights/fetches.ts';
 import { type Format, findStored } from '#inference/weights/selection.ts';
-import type { Weights } from '#inference/weights/store.ts';
+import type { Store, Weights } from '#inference/weights/store.ts';
 import type { EngineOrder, StartWatch } from './engine.ts';
 
 /** Where a machine sees the weights of its engine. */
@@ -22,7 +22,25 @@ export interface Located {
   readonly mount: string | null;
 }
 
-export type LocateWeights = (order: EngineOrder, watch: StartWatch) => Promise<Located>;
+export interface EngineWeights {
+  /** Rejects with a sentence if the weights can't be fetched. */
+  locate(order: EngineOrder, watch: StartWatch): Promise<Located>;
+  /** Where the weights of the deployments are on this computer, as far as they are there. */
+  pathsOf(deployments: readonly Stored[]): Promise<readonly string[]>;
+  /** Names of the deployments that use stored weights, by the weights' name. */
+  usersOf(
+    deployments: readonly Stored[],
+    stored: readonly Weights[],
+  ): ReadonlyMap<string, readonly string[]>;
+}
+
+export interface EngineWeightParts {
+  readonly catalog: Catalog;
+  readonly store: Pick<Store, 'list'>;
+  readonly fetches: Fetches;
+  /** Throws if the model does not fit: only what was fetched says how much it needs. */
+  checkMemory(spec: DeploymentSpec): Promise<void>;
+}
 
 type Sought = Pick<DeploymentSpec, 'engine' | 'source' | 'model'>;
 
@@ -48,12 +66,9 @@ export function findRepository(
   }
 }
 
-/** `checkMemory` throws if the model does not fit: only what was fetched says how much it needs. */
-export function createLocateWeights(
-  catalog: Catalog,
-  fetches: Fetches,
-  checkMemory: (spec: DeploymentSpec) => Promise<void>,
-): LocateWeights {
+export function createEngineWeights(parts: EngineWeightParts): EngineWeights {
+  const { catalog, store, fetches, checkMemory } = parts;
+
   async function findPath(order: EngineOrder, watch: StartWatch): Promise<string | null> {
     const { spec, deployment } = order;
     const source = sourceOf(catalog, spec);
@@ -67,7 +82,7 @@ export function createLocateWeights(
     return path;
   }
 
-  return async (order, watch) => {
+  async function locate(order: EngineOrder, watch: StartWatch): Promise<Located> {
     const { spec } = order;
     const path = await findPath(order, watch);
     if (path === null) return { spec, mount: null };
@@ -77,21 +92,27 @@ export function createLocateWeights(
     if (found === null) return { spec, mount: null };
     const inside = found.isDirectory() ? weightsFolder : `${weightsFolder}/${basename(path)}`;
     return { spec: { ...spec, source: inside }, mount: path };
-  };
-}
+  }
 
-/** Names of the deployments that use stored weights, by the weights' name. */
-export function findWeightUsers(
-  catalog: Catalog,
-  deployments: readonly Stored[],
-  stored: readonly Weights[],
-): ReadonlyMap<string, readonly string[]> {
-  const users = new Map<string, string[]>();
-  for (const { name, spec } of deployments) {
+  function findWeights({ spec }: Stored, stored: readonly Weights[]): Weights | undefined {
     const source = sourceOf(catalog, spec);
     const repository = source === null ? undefined : findRepository(source, spec.engine);
-    const weights = repository && findStored(repository.source, repository.format, stored);
-    if (weights !== undefined) users.set(weights.name, [...(users.get(weights.name) ?? []), name]);
+    return repository && findStored(repository.source, repository.format, stored);
   }
-  return users;
+
+  return {
+    locate,
+    async pathsOf(deployments) {
+      const stored = await store.list();
+      return deployments.flatMap((one) => findWeights(one, stored)?.path ?? one.spec.source ?? []);
+    },
+    usersOf(deployments, stored) {
+      const users = new Map<string, string[]>();
+      for (const one of deployments) {
+        const { name } = findWeights(one, stored) ?? {};
+        if (name !== undefined) users.set(name, [...(users.get(name) ?? []), one.name]);
+      }
+      return users;
+    },
+  };
 }

@@ -2,8 +2,9 @@
 
 import { rm } from 'node:fs/promises';
 import type { StoredReplica } from '#deployments/replica-rows.ts';
+import type { Stored } from '#deployments/rows.ts';
 import type { Engine, StartEngine } from './engine.ts';
-import type { LocateWeights } from './engine-weights.ts';
+import type { EngineWeights } from './engine-weights.ts';
 import { type HostEngineParts, startHostEngine } from './host-engine.ts';
 import {
   launchMachineEngine,
@@ -20,6 +21,8 @@ export interface Engines {
   adopt(replica: StoredReplica): Promise<Engine>;
   /** Terminates the machine of a replica that an earlier process launched. */
   release(replica: StoredReplica): Promise<void>;
+  /** Removes copies of weights that no deployment of this server needs from the hosts of machines. */
+  sweepWeights(deployments: readonly Stored[]): Promise<void>;
   /** Whether there is such a place: `host`, or an instance type. */
   isPlace(runsOn: string): boolean;
 }
@@ -27,11 +30,11 @@ export interface Engines {
 export function createEngines(
   host: HostEngineParts,
   machine: MachineEngineParts,
-  locate: LocateWeights,
+  weights: EngineWeights,
 ): Engines {
   return {
     async start(order, watch) {
-      const { spec, mount } = await locate(order, watch);
+      const { spec, mount } = await weights.locate(order, watch);
       return spec.runs_on === 'host'
         ? startHostEngine(host, { ...order, spec })
         : launchMachineEngine(machine, { ...order, spec }, mount);
@@ -43,6 +46,8 @@ export function createEngines(
     adopt: ({ id, accountId, settings }) =>
       openMachineEngine(machine, { id, accountId, key: settings?.key ?? '' }),
     release: ({ id, accountId }) => releaseMachine(machine, accountId, id),
+    sweepWeights: async (deployments) =>
+      machine.machines.sweepWeights(await weights.pathsOf(deployments)),
     isPlace: (runsOn) => runsOn === 'host' || machine.machines.offers(runsOn),
   };
 }

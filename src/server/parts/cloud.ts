@@ -45,6 +45,7 @@ async function openEndpoints({ config, clock, log, db }: Core) {
   const files = { certificate: config.cloud.client_certificate, key: config.cloud.client_key };
   return createEndpoints({
     installationId: id,
+    serverId: readHostId(config.data_dir),
     certificate: () => loadClientCertificate(config.data_dir, files, clock.now()),
     log: (message) => log.info({ driver: 'incus' }, message),
   });

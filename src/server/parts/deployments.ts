@@ -6,7 +6,7 @@ import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import type { Offers } from '#cloud/placement/instance-types.ts';
 import { DeploymentRuns } from '#deployments/cost/runs.ts';
 import { Deployments } from '#deployments/deployments.ts';
-import { createLocateWeights, findWeightUsers } from '#deployments/engines/engine-weights.ts';
+import { createEngineWeights } from '#deployments/engines/engine-weights.ts';
 import { createEngines } from '#deployments/engines/engines.ts';
 import { createFits, type Fits, toMemoryPlaces } from '#deployments/fits/fits.ts';
 import { ReplicaRows } from '#deployments/replica-rows.ts';
@@ -35,13 +35,15 @@ export function openDeployments(
   const { catalog, backends, weights } = models;
   const hostId = readHostId(config.data_dir);
   const rows = new DeploymentRows({ db, clock, log }, seal, hostId);
+  const { store, fetches } = weights;
+  const engineWeights = createEngineWeights({ catalog, store, fetches, checkMemory: fits.check });
   const engines = createEngines(
     // Absolute, because an engine has a working directory of its own.
     { folder: resolve(config.data_dir, 'replicas'), home: resolve(config.data_dir, 'engines') },
     { clock, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
-    createLocateWeights(catalog, weights.fetches, fits.check),
+    engineWeights,
   );
-  weights.pulls.usersOf = async (stored) => findWeightUsers(catalog, await rows.own(), stored);
+  weights.pulls.usersOf = async (stored) => engineWeights.usersOf(await rows.own(), stored);
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
   const hourlyCents = (type: string) => offers().find(type)?.type.price_cents_per_hour ?? 0;

@@ -95,7 +95,10 @@ async function openDriver(): Promise<Driver> {
   }
   const { url = '', network } = options.endpoint ?? {};
   const certificate = () => assert.fail('a unix socket needs no certificate');
-  const endpoints = createEndpoints({ installationId: readHostId(dataDir), certificate, log });
+  const endpoints = createEndpoints({
+    ...{ installationId: readHostId(dataDir), serverId: readHostId(dataDir) },
+    ...{ certificate, log },
+  });
   return endpoints.open(
     toNewRow({ name: 'there', region, network }, { url, fingerprint: null }, Date.now()),
   );

@@ -18,6 +18,8 @@ export interface IncusOptions {
   readonly endpoint: Endpoint;
   /** Identifies this installation. Machines with another owner's mark are ignored. */
   readonly owner: string;
+  /** Identifies this server among those of the installation. Default: the owner. */
+  readonly serverId?: string;
   /** Cluster member, or a group as `@name`; null for any. */
   readonly target?: string | null;
   readonly project?: string;
@@ -57,6 +59,7 @@ export interface IncusContext {
   readonly gpus: GivenGpus;
   readonly canVirtualise: boolean;
   readonly owner: string;
+  readonly serverId: string;
   readonly pool: string;
   readonly profiles: readonly string[];
   /** Cluster member or group for specs without a node; null for any. */
@@ -90,6 +93,7 @@ export async function openContext(options: IncusOptions): Promise<IncusContext> 
     gpus: options.gpus ?? {},
     canVirtualise: info.environment?.driver?.includes('qemu') ?? false,
     owner,
+    serverId: options.serverId ?? owner,
     pool,
     profiles: options.profiles ?? ['default'],
     target: options.target ?? null,

@@ -18,6 +18,7 @@ import { takeInventory } from './inventory.ts';
 import { launchMachine, removeMachine, restartMachine } from './life-cycle.ts';
 import { measureInstance } from './stats.ts';
 import { openInstanceTerminal } from './terminal.ts';
+import { sweepWeights } from './weight-volumes.ts';
 
 export type IncusDriver = Driver &
   Required<Pick<Driver, 'attachTerminal' | 'watch' | 'images'>> & {
@@ -59,6 +60,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     createFilesystem: filesystems.create,
     deleteFilesystem: filesystems.remove,
     filesystemUsage: filesystems.usage,
+    sweepWeights: (sources) => sweepWeights(context, sources),
     async bootLog(id) {
       if (!(await instances.find(id))) return '';
       const path = `${instancePath(instanceName(id))}/console`;

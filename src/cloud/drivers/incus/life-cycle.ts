@@ -19,6 +19,7 @@ import {
 import { needsFiles, pushFiles, toMachineSeed } from './seed.ts';
 import { toSiblingRoutes } from './siblings.ts';
 import { handOver } from './volumes.ts';
+import { provideWeights } from './weight-volumes.ts';
 
 /** How long the daemon may be busy with an earlier request for the same machine. */
 const busyDeadlineMs = 120_000;
@@ -26,11 +27,6 @@ const retryMs = 100;
 
 export async function launchMachine(context: IncusContext, spec: MachineSpec): Promise<void> {
   const { client, instances } = context;
-  if (spec.weights)
-    throw new DriverError(
-      'impossible',
-      "Machines of LXD and Incus hosts can't see weights of the server yet. Fetch them by a set-up script, and name their path inside the machine.",
-    );
   const path = instancePath(instanceName(spec.id));
   const there = await instances.refresh(spec.id);
   if (there && isSettled(there)) {
@@ -63,6 +59,7 @@ async function makeMachine(context: IncusContext, spec: MachineSpec, path: strin
   if (image.type === 'virtual-machine' && !context.canVirtualise) {
     throw new DriverError('impossible', `Image "${spec.image}" needs KVM, which the host lacks.`);
   }
+  const weights = await provideWeights(context, spec);
   const address = await reserveAddress(context, spec);
   const routes = context.firewall.enforced ? toSiblingRoutes(plan) : '';
   const seed = toMachineSeed(spec, plan, address, routes);
@@ -75,7 +72,7 @@ async function makeMachine(context: IncusContext, spec: MachineSpec, path: strin
     seed,
     image,
     filesystems: {
-      devices: filesystems.devices(spec.filesystems),
+      devices: { ...filesystems.devices(spec.filesystems), ...weights },
       mapsUser: filesystems.mapsUser && spec.filesystems.length > 0,
     },
   });
