@@ -1,5 +1,5 @@
-// Deployments of the built-in engine: the first answer from no replica, on the host and on a machine; many callers while
-// replicas come and go; what ten idle deployments cost. Usage, as root: node bench/deployments.ts [rounds]
+// Deployments of the built-in engine: the first answer from no replica, on the host and on a machine, from a sleeping and
+// from a stopped one; many callers while replicas come and go; what ten idle deployments cost. Usage, as root: node bench/deployments.ts [rounds]
 
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const callers = 50;
 
 const { folder, start } = createServers();
 const root = join(import.meta.dirname, '..');
-const base = { model, engine: 'builtin', idle_seconds: 1 };
+const base = { model, engine: 'builtin', ladder: { gone: 1 } };
 
 async function withServer(
   deployments: Record<string, object>,
@@ -54,6 +54,20 @@ async function timeFirst(): Promise<number> {
   return performance.now() - begunAt;
 }
 
+/** Waits before each round until the only replica rests. */
+async function timeRested(): Promise<number> {
+  await ask().then((response) => response.arrayBuffer());
+  for (;;) {
+    const response = await call('/api/v1/deployments/bench');
+    const { data } = (await response.json()) as { data: { status: string } };
+    if (data.status === 'asleep') break;
+    await pause(100);
+  }
+  // The status says so before the engine has done it.
+  await pause(1_000);
+  return timeFirst();
+}
+
 /** From the request to a machine that runs. */
 async function timeLaunch(): Promise<number> {
   await call('/api/v1/ssh-keys', { name: 'bench' });
@@ -79,11 +93,11 @@ const show = (name: string, values: readonly number[]) => {
   );
 };
 
-async function repeat(measure: () => Promise<number>): Promise<number[]> {
+async function repeat(measure: () => Promise<number>, pauseMs = goneMs): Promise<number[]> {
   const times: number[] = [];
   for (let round = 0; round < rounds; round++) {
     times.push(await measure());
-    await pause(goneMs);
+    await pause(pauseMs);
   }
   return times;
 }
@@ -94,6 +108,22 @@ await withServer({ bench: { ...base, runs_on: type } }, async () => {
   show('on a machine (goal 3,000)', await repeat(timeFirst));
   show('a launch alone', await repeat(timeLaunch));
 });
+
+console.log('First answer from a replica that rests');
+const asleep = { asleep: 1, gone: 600 };
+await withServer({ bench: { ...base, ladder: asleep } }, async () =>
+  show('asleep, on the host (goal 500)', await repeat(timeRested, 0)),
+);
+const onMachine = { ...base, runs_on: type };
+await withServer({ bench: { ...onMachine, ladder: asleep } }, async () =>
+  show('asleep, on a machine (goal 500)', await repeat(timeRested, 0)),
+);
+await withServer({ bench: { ...onMachine, ladder: { stopped: 1, gone: 600 } } }, async () =>
+  show(
+    'stopped, on a machine (goal: the host without a replica, and 5 %)',
+    await repeat(timeRested, 0),
+  ),
+);
 
 console.log(`${callers} callers at once, then none, with at most 3 replicas for 8 requests each`);
 await withServer({ bench: { ...base, max: 3, hold_requests: callers } }, async () => {

@@ -50,4 +50,8 @@ export interface ReplicaRow {
   started_at: number;
   /** When it answered for the first time; null before. */
   ready_at: number | null;
+  /** The step of the ladder that it is on; null if it does not rest. */
+  resting: 'asleep' | 'stopped' | null;
+  /** Since when it was not needed; null if it does not rest. */
+  idle_since: number | null;
 }

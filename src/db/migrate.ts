@@ -29,6 +29,7 @@ import * as runReservations from '#db/migrations/0021-run-reservations.ts';
 import * as replicas from '#db/migrations/0022-replicas.ts';
 import * as deploymentsInFile from '#db/migrations/0023-deployments-in-file.ts';
 import * as machineWeights from '#db/migrations/0025-machine-weights.ts';
+import * as restingReplicas from '#db/migrations/0026-resting-replicas.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -56,6 +57,7 @@ const migrations: Record<string, Migration> = {
   '0022-replicas': replicas,
   '0023-deployments-in-file': deploymentsInFile,
   '0025-machine-weights': machineWeights,
+  '0026-resting-replicas': restingReplicas,
 };
 
 /** Names of all migrations, in the order in which they run. */

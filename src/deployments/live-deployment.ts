@@ -8,6 +8,7 @@ import { recipes } from '#deployments/engines/recipes.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { newId } from '#lib/ids.ts';
 import type { Share } from './demand.ts';
+import { toStep } from './ladder.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { Stored } from './rows.ts';
@@ -32,12 +33,18 @@ const soundMs = 60_000;
 /** How long running requests of a draining replica may take. */
 const maxDrainMs = 600_000;
 
+interface Drain {
+  readonly deadline: number;
+  /** Since when the replica was not needed; null if it is removed whatever the ladder says. */
+  readonly idleSince: number | null;
+}
+
 export class LiveDeployment {
   readonly #parts: LiveParts;
   #stored: Stored;
   #schedule: Schedule;
   #replicas: Replica[] = [];
-  #draining = new Map<Replica, number>();
+  #draining = new Map<Replica, Drain>();
   /** Replicas whose last health check failed. */
   #suspects: ReadonlySet<Replica> = new Set();
   #surplusSince: number | null = null;
@@ -102,7 +109,9 @@ export class LiveDeployment {
       state: replica.state,
       outstanding: this.#outstanding(replica),
       startedAt: replica.startedAt,
+      beganAt: replica.beganAt,
       readyAt: replica.readyAt,
+      idleSince: replica.idleSince,
     }));
   }
 
@@ -158,7 +167,7 @@ export class LiveDeployment {
     this.#isRemoved = true;
   }
 
-  /** Starts, drains and stops replicas as the requests demand. `waiting` is its part of those that wait. */
+  /** Starts, wakes, drains, rests and stops replicas as the requests demand. `waiting` is its part of those that wait. */
   tick(waiting: number): void {
     const { clock } = this.#parts;
     const now = clock.now();
@@ -166,8 +175,9 @@ export class LiveDeployment {
     this.#stopDead(now);
     const { spec, revision, isStopped } = this.#stored;
     const replicas = this.replicas();
-    const { start, resume, drain, surplusSince } = decide(
-      { min: this.min, max: spec.max, target: spec.target, idleMs: spec.idle_seconds * 1_000 },
+    const idleSince = this.#surplusSince;
+    const { start, surplusSince, ...ids } = decide(
+      { min: this.min, max: spec.max, target: spec.target, ladder: spec.ladder },
       {
         revision,
         hasFailed: this.hasFailed || now < this.#failedAt + retryMs * 2 ** this.#failures,
@@ -175,15 +185,19 @@ export class LiveDeployment {
         running: replicas.reduce((sum, { outstanding }) => sum + outstanding, 0),
         waiting,
         replicas,
-        surplusSince: this.#surplusSince,
+        surplusSince: idleSince,
         now,
       },
     );
     this.#surplusSince = surplusSince;
     for (let count = 0; count < start; count++) this.#start(now);
     for (const replica of this.#replicas) {
-      if (drain.includes(replica.id)) this.#drain(replica, now);
-      if (resume.includes(replica.id)) this.#resume(replica);
+      const { id } = replica;
+      if (ids.drain.includes(id)) this.#drain(replica, now, null);
+      if (ids.rest.includes(id)) this.#drain(replica, now, idleSince);
+      if (ids.stop.includes(id)) this.#rest(replica, now, replica.idleSince);
+      if (ids.resume.includes(id)) this.#resume(replica);
+      if (ids.wake.includes(id)) replica.wake(now);
     }
     this.#stopDrained(now);
   }
@@ -228,7 +242,7 @@ export class LiveDeployment {
   get #readyBy(): number | null {
     const [first] = this.#replicas.filter(({ state }) => state === 'starting');
     const loadMs = this.#parts.loadMs(this.id);
-    return first === undefined || loadMs === null ? null : first.startedAt + loadMs;
+    return first === undefined || loadMs === null ? null : first.beganAt + loadMs;
   }
 
   #progress = () => this.#replicas.find(({ state }) => state === 'starting')?.progress() ?? null;
@@ -248,17 +262,26 @@ export class LiveDeployment {
   }
 
   #adopt(replica: StoredReplica): void {
-    const { id, revision, startedAt, readyAt, settings } = replica;
+    const { id, revision, startedAt, readyAt, rest, settings } = replica;
     if (settings === null) return;
     const start = () => this.#parts.engines.adopt(replica);
-    const order = { id, spec: settings.spec, revision, startedAt, readyAt, start };
+    const order = { id, spec: settings.spec, revision, startedAt, readyAt, rest, start };
     this.#replicas.push(new Replica(this.#parts, order));
   }
 
-  #drain(replica: Replica, now: number): void {
+  #drain(replica: Replica, now: number, idleSince: number | null): void {
+    const hasNone = replica.readyAt === null || replica.idleSince !== null;
     replica.drain();
-    if (replica.readyAt === null) void replica.stop();
-    else this.#draining.set(replica, now + maxDrainMs);
+    if (hasNone) void replica.stop();
+    else this.#draining.set(replica, { deadline: now + maxDrainMs, idleSince });
+  }
+
+  /** Takes the step of the ladder that is due. */
+  #rest(replica: Replica, now: number, idleSince: number | null): void {
+    const step = idleSince === null ? 'gone' : toStep(this.#stored.spec.ladder, now - idleSince);
+    if (step === null) replica.resume();
+    else if (step === 'gone' || idleSince === null) void replica.stop();
+    else replica.rest({ step, idleSince });
   }
 
   #resume(replica: Replica): void {
@@ -267,12 +290,13 @@ export class LiveDeployment {
   }
 
   #stopDrained(now: number): void {
-    for (const [replica, deadline] of this.#draining) {
+    for (const [replica, { deadline, idleSince }] of this.#draining) {
       // A request may have chosen the replica just before, so it is only stopped in a later tick.
       const isNew = deadline - now === maxDrainMs;
-      if (isNew || (this.#outstanding(replica) > 0 && now < deadline)) continue;
+      const isBusy = this.#outstanding(replica) > 0;
+      if (isNew || (isBusy && now < deadline)) continue;
       this.#draining.delete(replica);
-      void replica.stop();
+      this.#rest(replica, now, isBusy ? null : idleSince);
     }
   }
 

@@ -4,7 +4,8 @@
 import type { Database, Tx } from '#db/tables.ts';
 import type { EngineOrder } from '#deployments/engines/engine.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
-import type { DeploymentSpec } from './spec.ts';
+import type { Resting } from './ladder.ts';
+import { completeSpec, type DeploymentSpec } from './spec.ts';
 
 /** A replica that an earlier process launched. */
 export interface StoredReplica {
@@ -14,6 +15,8 @@ export interface StoredReplica {
   readonly revision: number;
   readonly startedAt: number;
   readonly readyAt: number | null;
+  /** Null if it does not rest. */
+  readonly rest: { readonly step: Resting; readonly idleSince: number } | null;
   /** Null if a server with another key wrote it. */
   readonly settings: ReplicaSettings | null;
 }
@@ -50,6 +53,10 @@ export class ReplicaRows {
       revision: row.revision,
       startedAt: row.started_at,
       readyAt: row.ready_at,
+      rest:
+        row.resting === null || row.idle_since === null
+          ? null
+          : { step: row.resting, idleSince: row.idle_since },
       settings: this.#open(row.settings, row.id),
     }));
   }
@@ -71,12 +78,31 @@ export class ReplicaRows {
         settings: this.seal(JSON.stringify(settings), id),
         started_at: startedAt,
         ready_at: null,
+        resting: null,
+        idle_since: null,
       })
       .execute();
   }
 
+  /** Only the first time is kept. */
   async setReady(id: string, at: number): Promise<void> {
-    await this.#db.updateTable('replicas').set({ ready_at: at }).where('id', '=', id).execute();
+    await this.#db
+      .updateTable('replicas')
+      .set(({ fn, val }) => ({
+        ready_at: fn.coalesce('ready_at', val(at)),
+        resting: null,
+        idle_since: null,
+      }))
+      .where('id', '=', id)
+      .execute();
+  }
+
+  async setResting(id: string, resting: Resting, idleSince: number): Promise<void> {
+    await this.#db
+      .updateTable('replicas')
+      .set({ resting, idle_since: idleSince })
+      .where('id', '=', id)
+      .execute();
   }
 
   async remove(tx: Tx, id: string): Promise<void> {
@@ -89,7 +115,8 @@ export class ReplicaRows {
 
   #open(sealed: string, id: string): ReplicaSettings | null {
     try {
-      return JSON.parse(this.#seal.open(sealed, id)) as ReplicaSettings;
+      const { spec, key } = JSON.parse(this.#seal.open(sealed, id)) as ReplicaSettings;
+      return { spec: completeSpec(spec), key };
     } catch {
       return null;
     }

@@ -1,13 +1,15 @@
-// One replica of a deployment: an engine that starts, answers, and takes requests until it is drained. It is ready when
-// it has generated a token, not when its port is open.
+// One replica of a deployment: an engine that starts, answers, takes requests until it is drained, and may rest and wake.
+// It is ready when it has generated a token, not when its port is open.
 
 import { setTimeout } from 'node:timers/promises';
 import type { Engine, StartWatch } from '#deployments/engines/engine.ts';
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
 import { type Recipe, recipes } from '#deployments/engines/recipes.ts';
+import { sleeps } from '#deployments/engines/sleep.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { Resting } from './ladder.ts';
 import type { ReplicaFacts } from './scale.ts';
 import type { DeploymentSpec } from './spec.ts';
 
@@ -26,8 +28,15 @@ export interface ReplicaOrder {
   readonly startedAt: number;
   /** When an engine that is adopted answered first. */
   readonly readyAt?: number | null;
+  /** How an engine that is adopted rests; null if it does not. */
+  readonly rest?: Rest | null;
   /** Starts the engine, or adopts one that runs. Rejects with a sentence if it can't. */
   start(watch: StartWatch): Promise<Engine>;
+}
+
+export interface Rest {
+  readonly step: Resting;
+  readonly idleSince: number;
 }
 
 const probeEveryMs = 100;
@@ -50,9 +59,19 @@ export class Replica {
   #phase = 'starting';
   /** The time before, such as that for fetching weights, does not count as a slow start. */
   #loadingSince: number;
+  /** Aborted when the engine has ended. */
+  readonly #over = new AbortController();
+  readonly #opened = Promise.withResolvers<Engine>();
+  /** Resolved with a sentence if the engine runs but is of no use. */
+  readonly #broken = Promise.withResolvers<string>();
+  /** Starts, sleeps and wakes follow each other. */
+  #actions: Promise<void> = Promise.resolve();
   #engine: Engine | null = null;
   #state: ReplicaFacts['state'] = 'starting';
+  #beganAt: number;
   #readyAt: number | null = null;
+  #rest: Rest | null = null;
+  #isWaking = false;
   #ending: 'stop' | 'leave' | null = null;
   /** What came of the last attempt to generate a token, as a sentence. */
   #lastProbe = '';
@@ -61,23 +80,36 @@ export class Replica {
   hasEnded = false;
 
   constructor(parts: ReplicaParts, order: ReplicaOrder) {
-    const { id, spec, revision, startedAt } = order;
+    const { id, spec, revision, startedAt, readyAt = null, rest = null } = order;
     this.id = id;
     this.#parts = parts;
     this.spec = spec;
     this.revision = revision;
     this.startedAt = startedAt;
     this.#loadingSince = startedAt;
+    this.#beganAt = startedAt;
     this.#recipe = recipes[spec.engine];
     this.#done = this.#run(order);
+    if (rest === null) this.#act((engine) => this.#getReady(engine, readyAt));
+    else this.#adoptResting(rest, readyAt);
   }
 
   get state(): ReplicaFacts['state'] {
     return this.#state;
   }
 
+  /** When its start began, or its last wake. */
+  get beganAt(): number {
+    return this.#beganAt;
+  }
+
   get readyAt(): number | null {
     return this.#readyAt;
+  }
+
+  /** Since when it was not needed; null unless it rests. */
+  get idleSince(): number | null {
+    return this.#rest?.idleSince ?? null;
   }
 
   log(): readonly string[] {
@@ -87,6 +119,7 @@ export class Replica {
   /** What it does while it starts; null once it has started. */
   progress(): string | null {
     if (this.#state !== 'starting') return null;
+    if (this.#isWaking) return 'waking up';
     const meanings = [...this.#recipe.progress, ...scriptProgress];
     return this.#findMeaning(meanings) ?? this.#engine?.phase ?? this.#phase;
   }
@@ -119,6 +152,42 @@ export class Replica {
     this.#state = 'ready';
   }
 
+  /** Takes a step down. It must be drained. */
+  rest(rest: Rest): void {
+    this.#state = rest.step;
+    this.#rest = rest;
+    this.#act(async (engine) => {
+      // Before it is done: a server that adopts it wakes an engine that is awake without harm.
+      await engine.setResting?.(rest);
+      if (rest.step === 'stopped') await halt(engine);
+      else await this.#post(sleeps[this.spec.engine]?.path, 'could not be put to sleep');
+    });
+  }
+
+  #adoptResting(rest: Rest, readyAt: number | null): void {
+    this.#readyAt = readyAt;
+    this.#rest = rest;
+    this.#state = rest.step;
+    // The earlier process may have ended before it did that.
+    if (rest.step === 'stopped') this.#act(halt);
+  }
+
+  /** Becomes ready again, as by a start. */
+  wake(now: number): void {
+    this.#isWaking = this.#state === 'asleep';
+    this.#state = 'starting';
+    this.#rest = null;
+    this.#beganAt = now;
+    this.#loadingSince = now;
+    this.#readyAt = null;
+    const isAsleep = this.#isWaking;
+    this.#act(async (engine) => {
+      if (isAsleep) await this.#post(sleeps[this.spec.engine]?.wakePath, 'could not be woken');
+      else await engine.revive?.();
+      await this.#getReady(engine, null);
+    });
+  }
+
   /** Resolves when its engine has ended and nothing of it is left. */
   async stop(): Promise<void> {
     this.#state = 'stopping';
@@ -142,10 +211,10 @@ export class Replica {
   }
 
   /** From the start to the end of the engine. Never throws. */
-  async #run({ start, readyAt = null }: ReplicaOrder): Promise<void> {
+  async #run({ start }: ReplicaOrder): Promise<void> {
     try {
       this.#engine = await start({ report: this.#report, signal: this.#abort.signal });
-      const ended = await this.#serve(this.#engine, readyAt);
+      const ended = await this.#serve(this.#engine);
       if (this.#ending === null && ended !== null) this.failure = this.#explain(ended);
     } catch (error) {
       if (this.#ending === null)
@@ -166,21 +235,61 @@ export class Replica {
   };
 
   /** Resolves with a sentence on how the engine ended, or null if that is no failure. */
-  async #serve(engine: Engine, readyAt: number | null): Promise<string | null> {
+  async #serve(engine: Engine): Promise<string | null> {
     // It was stopped meanwhile.
     if (this.#ending !== null) return null;
-    const over = new AbortController();
-    void engine.ended.then(() => over.abort());
-    if (!(await this.#answersInTime(over.signal))) return this.#lateness;
-    if (!over.signal.aborted) this.#setReady(engine, readyAt);
-    return engine.ended;
+    void engine.ended.then(() => this.#over.abort());
+    this.#opened.resolve(engine);
+    return Promise.race([engine.ended, this.#broken.promise]);
   }
 
-  #setReady(engine: Engine, readyAt: number | null): void {
+  /** After all earlier actions. If it fails, the replica has failed. */
+  #act(action: (engine: Engine) => Promise<void>): void {
+    this.#actions = this.#actions
+      .then(async () => {
+        const engine = await this.#opened.promise;
+        if (!this.#over.signal.aborted) await action(engine);
+      })
+      .catch(({ message }: Error) => this.#broken.resolve(message));
+  }
+
+  /** `readyAt` is when an engine that is adopted answered first. */
+  async #getReady(engine: Engine, readyAt: number | null): Promise<void> {
+    const over = this.#over.signal;
+    if (!(await this.#answersInTime(over))) throw new Error(this.#lateness);
+    if (over.aborted) return;
     this.#readyAt = readyAt ?? this.#parts.clock.now();
     if (readyAt === null) engine.setReady?.(this.#readyAt);
+    this.#isWaking = false;
     if (this.#state === 'starting') this.#state = 'ready';
     this.#parts.changed();
+  }
+
+  /** Rejects with a sentence if the engine does not do it. */
+  async #post(path: string | null | undefined, failure: string): Promise<void> {
+    if (path == null) return;
+    const response = await this.#fetch(path, {}).catch(() => null);
+    await response?.body?.cancel();
+    if (response?.ok || this.#over.signal.aborted) return;
+    const answer = response === null ? 'it did not respond' : `its status was ${response.status}`;
+    throw new Error(`The engine ${failure}: ${answer}.`);
+  }
+
+  #fetch(path: string, body: object): Promise<Response> {
+    return fetch(new URL(path, this.#url), {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${this.#engine?.key}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(body),
+      // Engines are not trusted with the addresses that this server reaches.
+      redirect: 'manual',
+      signal: AbortSignal.any([
+        this.#over.signal,
+        AbortSignal.timeout(this.spec.start_seconds * 1_000),
+      ]),
+    });
   }
 
   get #lateness(): string {
@@ -195,7 +304,7 @@ export class Replica {
       this.#loadingSince + startSeconds * 1_000,
       clock.now() + Math.min(startSeconds * 1_000, adoptionMs),
     );
-    while (!(await this.#answers(over))) {
+    while (!(await this.#answers())) {
       if (over.aborted) return true;
       if (clock.now() >= deadline) return false;
       await setTimeout(probeEveryMs);
@@ -204,23 +313,14 @@ export class Replica {
   }
 
   /** True if the engine generates a token. */
-  async #answers(over: AbortSignal): Promise<boolean> {
-    const body = {
-      model: this.spec.model,
-      messages: [{ role: 'user', content: 'Hi' }],
-      max_tokens: 1,
-    };
+  async #answers(): Promise<boolean> {
+    const { model } = this.spec;
+    const messages = [{ role: 'user', content: 'Hi' }];
     try {
-      const response = await fetch(`${this.#url}/chat/completions`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${this.#engine?.key}`,
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify(body),
-        // Engines are not trusted with the addresses that this server reaches.
-        redirect: 'manual',
-        signal: AbortSignal.any([over, AbortSignal.timeout(this.spec.start_seconds * 1_000)]),
+      const response = await this.#fetch('/v1/chat/completions', {
+        model,
+        messages,
+        max_tokens: 1,
       });
       this.#lastProbe = `Its last response to a chat had the status ${response.status}.`;
       const text = response.body && (await readBounded(response.body, maxProbeBytes));
@@ -246,6 +346,11 @@ export class Replica {
     }
     return undefined;
   }
+}
+
+async function halt(engine: Engine): Promise<void> {
+  if (engine.halt === undefined) throw new Error('The engine has no machine that could stay.');
+  await engine.halt();
 }
 
 /** `fetch` hides the code of an error in its cause. */

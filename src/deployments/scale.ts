@@ -1,5 +1,7 @@
-// Decides how many replicas a deployment has: which to start and which to drain. Pure: it sees the replicas, the
-// requests and the time, and returns actions. It adds replicas at once and removes them slowly.
+// Decides how many replicas a deployment has: which to start, wake, drain and let rest. Pure: it sees the replicas, the
+// requests and the time, and returns actions. It adds replicas at once, and takes them down the ladder slowly.
+
+import { type Ladder, type Resting, toFirstStepMs, toStep } from './ladder.ts';
 
 /** How many replicas a deployment may have, and what they are for. */
 export interface Scaling {
@@ -7,8 +9,8 @@ export interface Scaling {
   readonly max: number;
   /** Running requests per replica to aim for. */
   readonly target: number;
-  /** How long there must be more replicas than needed before one is removed. */
-  readonly idleMs: number;
+  /** How long there must be more replicas than needed before one takes each step down. */
+  readonly ladder: Ladder;
 }
 
 export interface ReplicaFacts {
@@ -16,14 +18,18 @@ export interface ReplicaFacts {
   /** The revision of the deployment that it runs. */
   readonly revision: number;
   /**
-   * `starting`: not ready yet. `draining`: takes no new requests, and stops once the running ones have ended.
-   * `stopping`: its process is ending.
+   * `starting`: not ready yet, or waking. `draining`: takes no new requests, and rests or stops once the running ones
+   * have ended. `stopping`: its process is ending.
    */
-  readonly state: 'starting' | 'ready' | 'draining' | 'stopping';
+  readonly state: 'starting' | 'ready' | 'draining' | 'stopping' | Resting;
   readonly outstanding: number;
   readonly startedAt: number;
-  /** Null until it is ready. */
+  /** When its start began, or its last wake. */
+  readonly beganAt: number;
+  /** Null until it is ready, and while it wakes. */
   readonly readyAt: number | null;
+  /** Since when it was not needed; null unless it rests. */
+  readonly idleSince: number | null;
 }
 
 export interface Situation {
@@ -45,8 +51,14 @@ export interface Decision {
   readonly start: number;
   /** Ids of draining replicas that take requests again. */
   readonly resume: readonly string[];
-  /** Ids of replicas to drain. */
+  /** Ids of resting replicas that are needed again. */
+  readonly wake: readonly string[];
+  /** Ids of replicas to drain and remove. Resting ones have nothing to drain. */
   readonly drain: readonly string[];
+  /** Ids of replicas to drain, which then take the step of the ladder that is due. */
+  readonly rest: readonly string[];
+  /** Ids of sleeping replicas whose engine must end. */
+  readonly stop: readonly string[];
   readonly surplusSince: number | null;
 }
 
@@ -58,32 +70,69 @@ export function toDesired({ min, max, target }: Scaling, requests: number): numb
 export function decide(scaling: Scaling, situation: Situation): Decision {
   const { revision, replicas, now } = situation;
   const live = replicas.filter(isLive);
-  const none = { start: 0, resume: [], surplusSince: null };
-  if (situation.isStopped) return { ...none, drain: live.map(toId) };
+  const resting = replicas.filter(isResting);
+  const none = { start: 0, resume: [], wake: [], rest: [], stop: [], surplusSince: null };
+  if (situation.isStopped) return { ...none, drain: [...live, ...resting].map(toId) };
   const current = live.filter((one) => one.revision === revision);
   const desired = toDesired(scaling, situation.running + situation.waiting);
-  const drain = findReplaced(scaling, situation, current, desired);
-  if (current.length < desired) {
-    const resume = findDraining(situation).slice(0, desired - current.length);
-    const missing = desired - current.length - resume.length;
-    const start = situation.hasFailed ? 0 : Math.min(missing, toRoom(scaling, situation));
-    return { ...none, start, resume, drain };
-  }
-  const since = current.length > desired ? (situation.surplusSince ?? now) : null;
-  const surplus =
-    since !== null && now - since >= scaling.idleMs ? findSurplus(current, now) : null;
-  if (surplus === null) return { ...none, drain, surplusSince: since };
+  const resume = findDraining(situation).slice(0, Math.max(0, desired - current.length));
+  const missing = Math.max(0, desired - current.length - resume.length);
+  const wake = situation.hasFailed ? [] : findWakeable(situation).slice(0, missing);
+  const start = situation.hasFailed
+    ? 0
+    : Math.min(missing - wake.length, toRoom(scaling, situation));
+  const { gone, stopped: stop } = lower(
+    scaling.ladder,
+    resting.filter(({ id }) => !wake.includes(id)),
+    situation,
+  );
+  const drain = [...findReplaced(scaling, situation, current, desired), ...gone];
+  const added = { ...none, start, resume, wake, drain, stop };
+  if (current.length <= desired) return added;
+  const since = situation.surplusSince ?? now;
+  const isDue = now - since >= toFirstStepMs(scaling.ladder);
+  const surplus = isDue ? findSurplus(current, now) : null;
+  if (surplus === null) return { ...added, surplusSince: since };
   // One at a time: the next one has to be idle for as long again.
-  return { ...none, drain: [...drain, surplus.id], surplusSince: now };
+  return { ...added, rest: [surplus.id], surplusSince: now };
 }
 
 const isLive = ({ state }: ReplicaFacts) => state === 'starting' || state === 'ready';
+
+const isResting = ({ state }: ReplicaFacts) => state === 'asleep' || state === 'stopped';
+
+/** Sleeping ones first, because they wake sooner. Of those, the ones that rest for the shortest time. */
+const findWakeable = ({ replicas, revision }: Situation) =>
+  replicas
+    .filter((one) => one.revision === revision && isResting(one))
+    .toSorted(
+      (one, other) =>
+        Number(one.state === 'stopped') - Number(other.state === 'stopped') ||
+        (other.idleSince ?? 0) - (one.idleSince ?? 0),
+    )
+    .map(toId);
+
+/** Resting replicas that take their next step. Those of an older revision will never be needed. */
+function lower(
+  ladder: Ladder,
+  resting: readonly ReplicaFacts[],
+  { revision, now }: Situation,
+): { gone: string[]; stopped: string[] } {
+  const due = resting.map((one) => ({
+    ...one,
+    step: one.revision === revision ? toStep(ladder, now - (one.idleSince ?? now)) : 'gone',
+  }));
+  return {
+    gone: due.filter(({ step }) => step === 'gone').map(toId),
+    stopped: due.filter(({ step, state }) => step === 'stopped' && state === 'asleep').map(toId),
+  };
+}
 
 const findDraining = ({ replicas, revision }: Situation) =>
   replicas.filter((one) => one.revision === revision && one.state === 'draining').map(toId);
 
 /**
- * How many may start. Replicas that drain or stop still use memory, so they count against the maximum. Those of a new
+ * How many may start. Replicas that drain, rest or stop still use memory, so they count against the maximum. Those of a new
  * revision start one by one beside the old ones, which are drained as they become ready.
  */
 function toRoom({ max }: Scaling, { replicas, revision }: Situation): number {
@@ -117,9 +166,9 @@ function findReplaced(
  */
 function findSurplus(current: readonly ReplicaFacts[], now: number): ReplicaFacts | null {
   const removable = current.filter(
-    ({ readyAt, startedAt }) => readyAt !== null && now - readyAt >= readyAt - startedAt,
+    ({ readyAt, beganAt }) => readyAt !== null && now - readyAt >= readyAt - beganAt,
   );
   return removable.toSorted((one, other) => one.outstanding - other.outstanding)[0] ?? null;
 }
 
-const toId = ({ id }: ReplicaFacts) => id;
+const toId = ({ id }: { readonly id: string }) => id;

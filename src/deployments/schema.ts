@@ -26,6 +26,21 @@ const TimeWindow = Type.Object(
   closed,
 );
 
+const Seconds = Type.Integer({ minimum: 1, maximum: 604_800 });
+const MaybeSeconds = Type.Union([Seconds, Type.Null()]);
+
+const Ladder = Type.Object(
+  {
+    /** The engine gives its memory back, and its process stays. */
+    asleep: Maybe(Seconds),
+    /** The engine ends, and its machine stays. */
+    stopped: Maybe(Seconds),
+    /** Nothing is left. */
+    gone: Maybe(Seconds),
+  },
+  closed,
+);
+
 /** What both the API and the configuration file set. */
 export const deploymentSettings = {
   /** An id of the catalog. Several deployments may serve one id. */
@@ -57,8 +72,8 @@ export const deploymentSettings = {
   schedule: Maybe(Type.Array(TimeWindow, { maxItems: 50 })),
   /** Running requests per replica to aim for. */
   target: Maybe(Type.Integer({ minimum: 1, maximum: 10_000 })),
-  /** Seconds with too many replicas before one is stopped. */
-  idle_seconds: Maybe(Type.Integer({ minimum: 1, maximum: 604_800 })),
+  /** Seconds with too many replicas before one takes each step down. Null leaves a step out. */
+  ladder: Maybe(Ladder),
   /** Seconds that a replica may take to answer for the first time. */
   start_seconds: Maybe(Type.Integer({ minimum: 1, maximum: 86_400 })),
   /** How many requests may wait for the first replica, and for how many seconds. */
@@ -88,7 +103,8 @@ export const DeploymentChange = Type.Object({ ...changeable, engine: Maybe(engin
 export const ReplicaView = Type.Object({
   id: Type.String(),
   revision: Type.Integer(),
-  state: OneOf(['starting', 'ready', 'draining', 'stopping']),
+  /** `asleep` and `stopped` are steps of the ladder. */
+  state: OneOf(['starting', 'ready', 'draining', 'asleep', 'stopped', 'stopping']),
   /** The instance that it runs on; null if it is a process beside the server. */
   instance_id: Nullable,
   /** What a starting replica does now. */
@@ -117,15 +133,15 @@ export const DeploymentView = Type.Object({
   /** The minimum now, by the schedule. */
   current_min: Type.Integer(),
   target: Type.Integer(),
-  idle_seconds: Type.Integer(),
+  ladder: Type.Object({ asleep: MaybeSeconds, stopped: MaybeSeconds, gone: MaybeSeconds }),
   start_seconds: Type.Integer(),
   hold_requests: Type.Integer(),
   hold_seconds: Type.Integer(),
   weight: Type.Number(),
   check_memory: Type.Boolean(),
   revision: Type.Integer(),
-  /** `idle`: no replica runs, and the next request starts one. */
-  status: OneOf(['ready', 'starting', 'idle', 'stopped', 'failed']),
+  /** `asleep`: the next request wakes a replica. `idle`: there is none, and the next request starts one. */
+  status: OneOf(['ready', 'starting', 'asleep', 'idle', 'stopped', 'failed']),
   /** Why it failed, as a sentence. */
   reason: Nullable,
   running: Type.Integer(),

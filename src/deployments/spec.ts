@@ -1,6 +1,8 @@
 // The settings of a deployment with all defaults, and the checks that a schema can't express.
 
+import { sleeps, toSleepArguments } from '#deployments/engines/sleep.ts';
 import { invalidBody } from '#lib/errors.ts';
+import { type Ladder, steps } from './ladder.ts';
 import type { DeploymentChange, NewDeployment } from './schema.ts';
 
 type Settings = Omit<NewDeployment, 'name'>;
@@ -9,7 +11,9 @@ type Settings = Omit<NewDeployment, 'name'>;
 export type DeploymentSpec = {
   readonly [Name in keyof Settings]-?: Name extends 'source' | 'program' | 'image' | 'setup'
     ? string | null
-    : NonNullable<Settings[Name]>;
+    : Name extends 'ladder'
+      ? Ladder
+      : NonNullable<Settings[Name]>;
 };
 
 const defaults = {
@@ -24,7 +28,7 @@ const defaults = {
   max: 1,
   schedule: [],
   target: 8,
-  idle_seconds: 600,
+  ladder: { asleep: null, stopped: null, gone: 600 },
   start_seconds: 900,
   hold_requests: 100,
   hold_seconds: 600,
@@ -39,15 +43,31 @@ export function toSpec({ name: _, ...given }: NewDeployment): DeploymentSpec {
     model: given.model,
     engine: given.engine,
     ...withoutNulls(given),
+    ladder: { ...defaults.ladder, ...given.ladder },
   });
 }
 
-/** Null returns a setting to its default. The engine has none, and stays. */
+/** Null returns a setting to its default. The engine has none, and stays. So do steps of the ladder that are not given. */
 export const changeSpec = (spec: DeploymentSpec, change: DeploymentChange): DeploymentSpec =>
-  checkSpec({ ...spec, ...toDefaults(change), ...withoutNulls(change) });
+  checkSpec({
+    ...spec,
+    ...toDefaults(change),
+    ...withoutNulls(change),
+    ladder: change.ladder === null ? defaults.ladder : { ...spec.ladder, ...change.ladder },
+  });
 
-/** Settings as they were stored, perhaps by an earlier version. */
-export const parseSpec = (text: string): DeploymentSpec => ({ ...defaults, ...JSON.parse(text) });
+/** Settings as they were stored, perhaps by an earlier version, which had one idle time instead of the ladder. */
+export function completeSpec({ idle_seconds: gone, ...stored }: StoredSpec): DeploymentSpec {
+  const ladder = gone === undefined ? defaults.ladder : { ...defaults.ladder, gone };
+  return { ...defaults, ladder, ...stored };
+}
+
+type StoredSpec = Omit<DeploymentSpec, 'ladder'> & {
+  readonly ladder?: Ladder;
+  readonly idle_seconds?: number;
+};
+
+export const parseSpec = (text: string): DeploymentSpec => completeSpec(JSON.parse(text));
 
 /** True if replicas of one may go on as replicas of the other. */
 export const isSameEngine = (one: DeploymentSpec, other: DeploymentSpec): boolean =>
@@ -61,6 +81,8 @@ const toEngine = ({ env, ...spec }: DeploymentSpec) => [
   spec.runs_on,
   spec.image,
   spec.setup,
+  spec.ladder.asleep !== null,
+  toSleepArguments(spec),
   Object.entries(env).sort(),
 ];
 
@@ -78,6 +100,7 @@ function checkSpec(spec: DeploymentSpec): DeploymentSpec {
   for (const name of ['image', 'setup'] as const)
     if (spec.runs_on === 'host' && spec[name] !== null)
       throw invalidBody(`${name} is for machines. Name an instance type in runs_on.`, name);
+  checkLadder(spec);
   if (min > max) throw invalidBody(`min is ${min}, which is more than max, ${max}.`, 'min');
   for (const window of schedule) {
     if (window.min > max)
@@ -99,6 +122,25 @@ function checkSpec(spec: DeploymentSpec): DeploymentSpec {
       'source',
     );
   return spec;
+}
+
+function checkLadder({ ladder, engine, runs_on }: DeploymentSpec): void {
+  if (ladder.asleep !== null && sleeps[engine] === null)
+    throw invalidBody(`The engine "${engine}" can't sleep. Leave out ladder.asleep.`, 'ladder');
+  if (ladder.stopped !== null && runs_on === 'host')
+    throw invalidBody(
+      'ladder.stopped is for machines. Name an instance type in runs_on.',
+      'ladder',
+    );
+  const given = steps.filter((step) => ladder[step] !== null);
+  for (const [at, step] of given.entries()) {
+    const before = given[at - 1];
+    if (before !== undefined && Number(ladder[step]) <= Number(ladder[before]))
+      throw invalidBody(
+        `ladder.${step} is ${ladder[step]}, which is not more than ladder.${before}, ${ladder[before]}.`,
+        'ladder',
+      );
+  }
 }
 
 function isTimeZone(timeZone: string): boolean {

@@ -41,5 +41,6 @@ function toStatus({ stored, live }: Shown): DeploymentView['status'] {
   const states = (live?.replicas() ?? []).map(({ state }) => state);
   if (states.includes('ready')) return 'ready';
   if (live?.hasFailed) return 'failed';
-  return states.includes('starting') ? 'starting' : 'idle';
+  if (states.includes('starting')) return 'starting';
+  return states.some((state) => state === 'asleep' || state === 'stopped') ? 'asleep' : 'idle';
 }

@@ -89,6 +89,7 @@ export const toHelpFolder = () =>
 export const sharedSources = [
   'src/lib/deployment-name.ts',
   'src/lib/format.ts',
+  'src/lib/ladder-text.ts',
   'src/lib/read-events.ts',
   'src/lib/schedule-text.ts',
   'src/lib/schema/pattern-words.ts',

@@ -151,6 +151,7 @@ function createServerApp(
       files: batches.files,
       batches: batches.batches,
       allowedOrigins: config.inference.allowed_origins,
+      sleep: config.inference.allow_sleep ? models.standIn.unload : null,
       ...serving.bodies.inference,
     },
     cloud: {

@@ -53,7 +53,10 @@ describe('millrace deploy', () => {
     assert.equal((await show()).min, 0);
     const update = async (...options: string[]) =>
       (await run(['deployments', 'update', 'tested', ...options])).stdout;
-    assert.equal(await update('--idle', '60'), 'tested is changed.\n');
+    assert.equal(await update('--remove-after', '60'), 'tested is changed.\n');
+    assert.equal((await show()).ladder.gone, 60);
+    assert.equal(await update('--remove-after', 'never'), 'tested is changed.\n');
+    assert.match((await run(['deployments', 'show', 'tested'])).stdout, /^When idle +runs on$/m);
     assert.equal(
       await update('--schedule', 'sat 00:00-00:01 1 Asia/Tokyo'),
       'tested is changed.\n',

@@ -62,7 +62,7 @@ for (const database of databases) {
     test('waiting requests share one start, and an idle deployment stops', async () => {
       const { status, data } = await create({
         env: { LOAD_MS: '300', SECRET: 'hidden' },
-        idle_seconds: 1,
+        ladder: { gone: 1 },
       });
       assert.equal(status, 200);
       assert.deepEqual([data.status, data.replicas, data.env], ['idle', [], ['LOAD_MS', 'SECRET']]);
@@ -190,6 +190,12 @@ for (const database of databases) {
         [{ min: 3, max: 2 }, /min is 3/],
         [{ program: null }, /needs a program/],
         [{ engine: 'llama-server', program: null }, /needs a source/],
+        [{ ladder: { asleep: 60 } }, /The engine "command" can't sleep/],
+        [{ ladder: { stopped: 60 } }, /ladder\.stopped is for machines/],
+        [
+          { engine: 'vllm', ladder: { asleep: 600 } },
+          /ladder\.gone is 600, which is not more than ladder\.asleep, 600/,
+        ],
         [{ model: 'no-such-model' }, /no model "no-such-model"/],
       ];
       for (const [given, message] of refusals) {

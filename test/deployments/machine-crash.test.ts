@@ -87,6 +87,19 @@ describe('machines of a server that is killed', { skip: missingProgram('unshare'
     assert.deepEqual(machines(), [before?.instance_id]);
   });
 
+  test('a replica whose engine is stopped is adopted as such, and starts for a request', async () => {
+    const [before] = machines();
+    await send('POST', '/api/v1/deployments/tested', { min: 0, ladder: { stopped: 1 } });
+    await until('it is stopped', async () => (await show()).replicas[0]?.state === 'stopped');
+    await kill();
+    await restart();
+    assert.equal((await show()).status, 'asleep');
+    const response = await chat();
+    assert.equal(response.status, 200, await response.text());
+    assert.deepEqual(machines(), [before]);
+    await send('POST', '/api/v1/deployments/tested', { ladder: null });
+  });
+
   test('a machine whose deployment was removed is terminated by the next server', async () => {
     const [known] = machines();
     await send('DELETE', '/api/v1/deployments/tested');

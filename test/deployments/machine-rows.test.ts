@@ -50,6 +50,28 @@ for (const database of databases) {
       await until('the machine is gone', async () => (await instances()).length === 0);
     });
 
+    test('a replica that rests is adopted as such, and wakes', async () => {
+      server = await startTestServer({ database });
+      owner = await server.join();
+      await create('tested');
+      assert.equal((await chat()).status, 200);
+      await call('POST', '/deployments/tested', { ladder: { stopped: 1 } });
+      const show = () => call('GET', '/deployments/tested');
+      await until('it rests', async () => (await show()).status === 'asleep');
+      const before = await instances();
+      await server.stop();
+      const { dataDir, databaseUrl, key } = server;
+      server = await startTestServer({ on: { dataDir, databaseUrl }, presetApiKey: key });
+      owner = server.withCookie(owner.cookie);
+      const { status, replicas } = await show();
+      assert.deepEqual([status, replicas.map(({ state }) => state)], ['asleep', ['stopped']]);
+      assert.match(await (await chat()).text(), new RegExp(before[0] ?? 'a machine'));
+      assert.deepEqual(await instances(), before);
+      assert.equal((await show()).status, 'ready');
+      await call('DELETE', '/deployments/tested');
+      await until('the machine is gone', async () => (await instances()).length === 0);
+    });
+
     test('a used-up quota is the reason of the failure', async () => {
       server = await startTestServer({ database, config: { cloud: { instances_per_account: 1 } } });
       owner = await server.join();

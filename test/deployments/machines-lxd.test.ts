@@ -127,6 +127,21 @@ describe('deployments on machines of LXD', { skip: noLxd, timeout: 240_000 }, ()
     );
   });
 
+  test('an idle engine ends while its container stays, and starts again for a request', async () => {
+    const before = (await machines()).map(({ id }) => id);
+    await call('POST', '/deployments/tested', { ladder: { stopped: 1 } });
+    await until('it is stopped', async () => {
+      const { replicas } = await call('GET', '/deployments/tested');
+      return replicas[0]?.state === 'stopped';
+    });
+    assert.match(await chat(), /from LXD/);
+    assert.deepEqual(
+      (await machines()).map(({ id }) => id),
+      before,
+    );
+    await call('POST', '/deployments/tested', { ladder: null });
+  });
+
   test('an engine that ends is a reason, and removal terminates the container', async () => {
     await call('POST', '/deployments/tested', { setup: 'exit 9', min: 1 });
     await until('the reason is said', async () => {

@@ -71,7 +71,7 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
   const isReady = async () => (await show()).status === 'ready';
 
   test('a held request launches a machine, is answered by it, and an idle one is terminated', async () => {
-    const { status, data } = await create({ env: { VERSION: 'inside' }, idle_seconds: 1 });
+    const { status, data } = await create({ env: { VERSION: 'inside' }, ladder: { gone: 1 } });
     assert.equal(status, 200);
     assert.deepEqual([data.status, data.runs_on], ['idle', type]);
     const responses = await Promise.all([chat(), chat(), chat()]);
@@ -90,11 +90,24 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
     await until('the machine is gone', async () => (await instances()).length === 0);
   });
 
-  test('the built-in engine runs in a machine', async () => {
-    await create({ engine: 'builtin', program: null, args: null, setup: null });
+  test('the built-in engine runs in a machine, stops when idle, and starts again in it', async () => {
+    const engine = { engine: 'builtin', program: null, args: null, setup: null };
+    await create({ ...engine, ladder: { stopped: 1 } });
     const response = await chat({ max_tokens: 2 });
     assert.equal(response.status, 200, await response.text());
     assert.match(response.headers.get('x-served-by') ?? '', /^tested-/);
+    const before = await instances();
+    await until('it is stopped', async () => (await show()).replicas[0]?.state === 'stopped');
+    assert.equal((await show()).status, 'asleep');
+    const again = await chat({ max_tokens: 2 });
+    assert.equal(again.status, 200, await again.text());
+    assert.equal(again.headers.get('x-served-by'), response.headers.get('x-served-by'));
+    assert.deepEqual(await instances(), before);
+    assert.match(
+      await readLog(),
+      /millrace: the engine was stopped\nmillrace: starting the engine/,
+    );
+    assert.equal((await show()).reason, null);
   });
 
   test('weights of the hub are fetched once, and machines see them read-only', async () => {

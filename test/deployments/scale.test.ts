@@ -2,17 +2,30 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { decide, type ReplicaFacts, type Scaling, toDesired } from '#deployments/scale.ts';
+import { type Ladder, steps, toFirstStepMs, toStep } from '#deployments/ladder.ts';
+import {
+  type Decision,
+  decide,
+  type ReplicaFacts,
+  type Scaling,
+  toDesired,
+} from '#deployments/scale.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 
 type Simulated = { -readonly [Name in keyof ReplicaFacts]: ReplicaFacts[Name] } & {
   loadMs: number;
+  /** What the drain is for; null if the replica is removed. */
+  drainedSince: number | null;
+  /** Every state that it had, without repetitions. */
+  history: string[];
 };
 
 const stepMs = 100;
+/** Replicas are ready at the next step. */
+const loadAtOnce = () => 0;
 
-/** Replicas that load, serve and drain as `decide` says. */
+/** Replicas that load, serve, drain, rest and wake as `decide` says. */
 class Simulation {
   readonly scaling: Scaling;
   readonly #random: (limit: number) => number;
@@ -23,6 +36,7 @@ class Simulation {
   hasFailed = false;
   now = 0;
   started = 0;
+  woken = 0;
   drained = 0;
   #surplusSince: number | null = null;
 
@@ -38,14 +52,15 @@ class Simulation {
   step(): void {
     this.now += stepMs;
     for (const replica of this.replicas) {
-      if (replica.state === 'starting' && this.now - replica.startedAt >= replica.loadMs) {
-        replica.state = 'ready';
+      if (replica.state === 'starting' && this.now - replica.beganAt >= replica.loadMs) {
+        setState(replica, 'ready');
         replica.readyAt = this.now;
       }
     }
     this.replicas = this.replicas.filter(({ state }) => state !== 'stopping');
     for (const replica of this.replicas)
-      if (replica.state === 'draining' && replica.outstanding === 0) replica.state = 'stopping';
+      if (replica.state === 'draining' && replica.outstanding === 0)
+        this.#lower(replica, replica.drainedSince);
     this.#serveWaiting();
     const { revision, hasFailed, isStopped, running, waiting, replicas, now } = this;
     const surplusSince = this.#surplusSince;
@@ -53,20 +68,55 @@ class Simulation {
       ...{ revision, hasFailed, isStopped, running, waiting, replicas, now, surplusSince },
     });
     this.#surplusSince = decision.surplusSince;
-    this.#check(decision.drain);
-    for (const id of decision.resume) {
-      const replica = this.replicas.find((one) => one.id === id);
-      assert(replica?.state === 'draining' && replica.revision === revision);
-      replica.state = 'ready';
+    this.#check(decision);
+    for (const replica of this.#find(decision.resume)) {
+      assert(replica.state === 'draining' && replica.revision === revision);
+      setState(replica, 'ready');
     }
-    for (const id of decision.drain) {
-      const replica = this.replicas.find((one) => one.id === id);
-      assert(replica?.state === 'starting' || replica?.state === 'ready');
-      replica.state = 'draining';
-      this.drained += 1;
+    for (const replica of this.#find(decision.wake)) this.#wake(replica);
+    for (const replica of this.#find(decision.stop)) {
+      assert.equal(replica.state, 'asleep');
+      this.#lower(replica, replica.idleSince);
+      assert.equal(replica.state, 'stopped');
+    }
+    for (const replica of this.#find(decision.rest)) {
+      assert.equal(replica.state, 'ready');
+      this.#drain(replica, surplusSince);
+    }
+    for (const replica of this.#find(decision.drain)) {
+      assert(isLive(replica) || isResting(replica));
+      if (isResting(replica)) setState(replica, 'stopping');
+      else this.#drain(replica, null);
     }
     for (let count = 0; count < decision.start; count++) this.#start();
     this.#checkMaximum();
+  }
+
+  #find(ids: readonly string[]): Simulated[] {
+    return this.replicas.filter(({ id }) => ids.includes(id));
+  }
+
+  #drain(replica: Simulated, idleSince: number | null): void {
+    setState(replica, 'draining');
+    replica.drainedSince = idleSince;
+    this.drained += 1;
+  }
+
+  #lower(replica: Simulated, idleSince: number | null): void {
+    assert.equal(replica.outstanding, 0, 'it is drained before it sleeps');
+    const step = idleSince === null ? 'gone' : toStep(this.scaling.ladder, this.now - idleSince);
+    assert(step !== null, 'a step is due');
+    replica.idleSince = idleSince;
+    setState(replica, step === 'gone' ? 'stopping' : step);
+  }
+
+  #wake(replica: Simulated): void {
+    assert(isResting(replica) && replica.revision === this.revision);
+    setState(replica, 'starting');
+    replica.beganAt = this.now;
+    replica.readyAt = null;
+    replica.idleSince = null;
+    this.woken += 1;
   }
 
   end(count: number): void {
@@ -85,7 +135,11 @@ class Simulation {
       state: 'starting',
       outstanding: 0,
       startedAt: this.now,
+      beganAt: this.now,
       readyAt: null,
+      idleSince: null,
+      drainedSince: null,
+      history: ['starting'],
       loadMs: stepMs * this.#random(50),
     });
   }
@@ -99,13 +153,24 @@ class Simulation {
     }
   }
 
-  #check(drain: readonly string[]): void {
-    for (const { id, revision, readyAt, startedAt } of this.replicas) {
-      if (!drain.includes(id) || this.isStopped || revision !== this.revision) continue;
-      assert(readyAt !== null, 'a replica that is still loading is not removed');
-      assert(this.now - readyAt >= readyAt - startedAt, 'a replica serves as long as it loaded');
-      assert(this.replicas.length > this.scaling.min, 'never below the minimum');
+  #check({ drain, rest, wake, start, resume }: Decision): void {
+    const current = this.replicas.filter(({ revision }) => revision === this.revision);
+    for (const one of this.#find(drain))
+      assert(this.isStopped || one.revision !== this.revision || isResting(one));
+    for (const { readyAt, beganAt } of this.#find(rest)) {
+      assert(readyAt !== null, 'a replica that is still loading does not rest');
+      assert(this.now - readyAt >= readyAt - beganAt, 'a replica serves as long as it loaded');
+      assert(current.filter(isLive).length > this.scaling.min, 'never below the minimum');
     }
+    if (wake.length > 0) {
+      const draining = current.filter(({ state }) => state === 'draining');
+      assert.equal(resume.length, draining.length, 'draining replicas are resumed first');
+      const stopped = this.#find(wake).some(({ state }) => state === 'stopped');
+      const asleep = current.filter(({ id, state }) => state === 'asleep' && !wake.includes(id));
+      assert(!stopped || asleep.length === 0, 'sleeping replicas wake before stopped ones');
+    }
+    const left = current.filter((one) => isResting(one) && !wake.includes(one.id));
+    assert(start === 0 || left.length === 0, 'resting replicas wake before others start');
     const older = this.replicas.filter((one) => one.revision !== this.revision);
     const isReplaced = this.replicas.some(
       ({ revision, state }) => revision === this.revision && state === 'ready',
@@ -122,9 +187,37 @@ class Simulation {
     const { max } = this.scaling;
     const current = this.replicas.filter(({ revision }) => revision === this.revision);
     assert(current.length <= max, 'never above the maximum');
+    for (const { history } of this.replicas) {
+      const text = history.join(' ');
+      assert.doesNotMatch(text, /(ready|starting) (asleep|stopped)/, 'drained before it rests');
+      assert.doesNotMatch(text, /stopped asleep/, 'the ladder leads down');
+    }
     // A new revision starts beside the old one.
     assert(this.replicas.length <= max + 1, 'an update adds one replica at most');
   }
+}
+
+const isLive = ({ state }: Simulated) => state === 'starting' || state === 'ready';
+const isResting = ({ state }: Simulated) => state === 'asleep' || state === 'stopped';
+
+function setState(replica: Simulated, state: Simulated['state']): void {
+  replica.state = state;
+  replica.history.push(state);
+}
+
+/** Steps that ascend, each left out at random but the last one. */
+function newLadder(random: (limit: number) => number): Ladder {
+  const [asleep = 0, stopped = 0, gone = 0] = Array.from({ length: 3 }, () => 1 + random(50))
+    .toSorted((one, other) => one - other)
+    .map((at, index) => (stepMs * (at + index)) / 1_000);
+  const maybe = (seconds: number) => (random(2) === 0 ? null : seconds);
+  return { asleep: maybe(asleep), stopped: maybe(stopped), gone };
+}
+
+/** True if a drain, which takes a step or two of the simulation, is shorter than the time between two steps. */
+function isApart(ladder: Ladder): boolean {
+  const times = steps.flatMap((step) => ladder[step] ?? []);
+  return times.every((at, index) => index === 0 || at - Number(times[index - 1]) > 0.3);
 }
 
 function newSimulation(random: (limit: number) => number): Simulation {
@@ -133,7 +226,7 @@ function newSimulation(random: (limit: number) => number): Simulation {
     max,
     min: random(max + 1),
     target: 1 + random(4),
-    idleMs: stepMs * (1 + random(50)),
+    ladder: newLadder(random),
   };
   return new Simulation(scaling, random);
 }
@@ -194,28 +287,70 @@ describe('the number of replicas', () => {
       const simulation = newSimulation(random);
       simulation.waiting = 1 + random(10);
       for (let step = 0; step < 1_000; step++) simulation.step();
-      const { started, drained } = simulation;
+      const count = () => [simulation.started, simulation.woken, simulation.drained];
+      const before = count();
       for (let step = 0; step < 1_000; step++) simulation.step();
-      assert.deepEqual([simulation.started, simulation.drained], [started, drained]);
+      assert.deepEqual(count(), before);
     }
   });
 
-  test('a replica is removed only after the load was low for the idle time', () => {
-    const idleMs = 5_000;
-    const simulation = new Simulation({ min: 0, max: 1, target: 1, idleMs }, createRandom(3));
-    simulation.waiting = 1;
-    while (simulation.running === 0) simulation.step();
-    simulation.end(1);
-    const idleSince = simulation.now;
-    while (simulation.drained === 0) simulation.step();
-    assert(simulation.now - idleSince >= idleMs);
+  test('a replica takes every step of its ladder in order, each after its idle time', () => {
+    for (let run = 0; run < 200 * propertyRuns; run++) {
+      const random = createRandom(propertySeed + run);
+      const ladder = newLadder(random);
+      const simulation = new Simulation({ min: 0, max: 1, target: 1, ladder }, random);
+      simulation.waiting = 1;
+      while (simulation.running === 0) simulation.step();
+      simulation.end(1);
+      const [replica] = simulation.replicas;
+      assert(replica?.readyAt != null);
+      const idleSince = simulation.now;
+      while (simulation.drained === 0) simulation.step();
+      assert(simulation.now - idleSince >= toFirstStepMs(ladder));
+      // One that has to stay for as long as it loaded may come late, and leave steps out.
+      const isLate = replica.readyAt - replica.beganAt > toFirstStepMs(ladder);
+      while (simulation.replicas.length > 0) {
+        const state: Simulated['state'] = replica.state;
+        if (state === 'asleep' || state === 'stopped')
+          assert(simulation.now - idleSince >= Number(ladder[state]) * 1_000);
+        simulation.step();
+      }
+      const expected = (['asleep', 'stopped'] as const).filter((step) => ladder[step] !== null);
+      const seen = replica.history.filter((state) => state === 'asleep' || state === 'stopped');
+      if (!isLate && isApart(ladder)) assert.deepEqual(seen, expected);
+    }
+  });
+
+  test('a resting replica wakes for a request, and nothing else starts', () => {
+    for (const states of [['asleep'], ['asleep', 'stopped']]) {
+      const ladder = { asleep: 1, stopped: 3, gone: 100 };
+      const simulation = new Simulation({ min: 0, max: 1, target: 1, ladder }, loadAtOnce);
+      simulation.waiting = 1;
+      while (simulation.running === 0) simulation.step();
+      simulation.end(1);
+      const [replica] = simulation.replicas;
+      while (replica?.state !== states.at(-1)) simulation.step();
+      simulation.waiting = 1;
+      while (simulation.running === 0) simulation.step();
+      assert.deepEqual([simulation.started, simulation.woken], [1, 1]);
+    }
+  });
+
+  test('resting replicas of an older revision are removed', () => {
+    const ladder = { asleep: 1, stopped: null, gone: null };
+    const simulation = new Simulation({ min: 0, max: 2, target: 1, ladder }, loadAtOnce);
+    simulation.waiting = 2;
+    while (simulation.running < 2) simulation.step();
+    simulation.end(2);
+    while (!simulation.replicas.every(({ state }) => state === 'asleep')) simulation.step();
+    simulation.revision = 2;
+    for (let step = 0; step < 3; step++) simulation.step();
+    assert.deepEqual(simulation.replicas, []);
   });
 
   test('a failed revision starts nothing and leaves the older one in service', () => {
-    const simulation = new Simulation(
-      { min: 1, max: 2, target: 1, idleMs: stepMs },
-      createRandom(1),
-    );
+    const ladder = { asleep: null, stopped: null, gone: stepMs / 1_000 };
+    const simulation = new Simulation({ min: 1, max: 2, target: 1, ladder }, createRandom(1));
     for (let step = 0; step < 100; step++) simulation.step();
     simulation.revision = 2;
     simulation.hasFailed = true;

@@ -70,7 +70,7 @@ describe('a deployment with a schedule', () => {
   const schedule = [parse('mon-fri 08:00-18:00 2')];
 
   test('has replicas when the time begins, and none when it is over', async () => {
-    await deployments.create('tested', { max: 2, idle_seconds: 1, schedule });
+    await deployments.create('tested', { max: 2, ladder: { gone: 1 }, schedule });
     const { status, current_min } = await deployments.show('tested');
     assert.deepEqual([status, current_min], ['idle', 0]);
     now += 3_600_000;

@@ -1,13 +1,15 @@
 // An engine for tests of deployments: a program with OpenAI's API that says which process answered. The environment
-// decides how it behaves.
+// decides how it behaves. Started as vLLM is, it also sleeps as vLLM does.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 
 const {
-  PORT,
-  API_KEY,
+  VLLM_API_KEY,
+  VLLM_SERVER_DEV_MODE,
+  PORT = process.argv[process.argv.indexOf('--port') + 1],
+  API_KEY = VLLM_API_KEY,
   LOAD_MS = '0',
   FAIL = '',
   TOKEN_MS = '0',
@@ -19,6 +21,8 @@ const {
   FIRST_FILE = '',
   FIRST_FAILS_BY = 'exit',
   EXIT_AFTER_MS = '',
+  /** Status of the response to a request that wakes it. */
+  WAKE_STATUS = '200',
 } = process.env;
 if (FAIL !== '') {
   console.error(FAIL);
@@ -28,6 +32,8 @@ console.log(`loading version ${VERSION}`);
 const isFirst = FIRST_FILE !== '' && !existsSync(FIRST_FILE);
 if (isFirst) writeFileSync(FIRST_FILE, '');
 let answers = 0;
+const canSleep = process.argv.includes('--enable-sleep-mode') && VLLM_SERVER_DEV_MODE === '1';
+let isAsleep = false;
 const readyAt = Date.now() + Number(LOAD_MS);
 
 const server = createServer(async (request, response) => {
@@ -43,6 +49,21 @@ const server = createServer(async (request, response) => {
     console.log('a failed health check');
     return reply(500, { error: {} });
   }
+  if (canSleep && request.url === '/sleep?level=1') {
+    isAsleep = true;
+    console.log('fell asleep');
+    return reply(200, {});
+  }
+  if (canSleep && request.url === '/wake_up') {
+    isAsleep = false;
+    console.log('woke up');
+    return reply(Number(WAKE_STATUS), {});
+  }
+  if (isAsleep) {
+    console.log('a request while it was asleep');
+    return reply(500, { error: {} });
+  }
+  if (request.url === '/health') return reply(200, {});
   if (request.url === '/v1/models') return reply(200, { data: [{ id: 'tested' }] });
   if (Date.now() < readyAt) return reply(503, { error: { message: 'still loading' } });
   answers += 1;

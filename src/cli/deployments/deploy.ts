@@ -80,7 +80,8 @@ async function waitUntilReady(
   try {
     for (;;) {
       const { data } = await client.get<{ data: DeploymentView }>(toPath(deployment));
-      if (data.status === 'ready' || (data.status === 'idle' && isAnswered)) return data;
+      const isResting = data.status === 'idle' || data.status === 'asleep';
+      if (data.status === 'ready' || (isResting && isAnswered)) return data;
       if (data.status === 'failed' || data.status === 'stopped') {
         const hint = `See \`millrace deployments logs ${data.name}\`.`;
         throw new CliError(`${data.name} ${data.status}. ${data.reason ?? ''} ${hint}`);

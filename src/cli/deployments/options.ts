@@ -26,7 +26,10 @@ export interface DeploymentOptions {
   min?: number;
   max?: number;
   target?: number;
-  idle?: number;
+  /** Seconds, or false for `never`. */
+  sleepAfter?: number | false;
+  stopAfter?: number | false;
+  removeAfter?: number | false;
   startTimeout?: number;
   holdRequests?: number;
   holdSeconds?: number;
@@ -65,7 +68,21 @@ export function withDeploymentOptions(command: Command): Command {
       'Time with more replicas: days, from-to, number, time zone, as in "mon-fri 08:00-18:00 2 Europe/Berlin"',
     )
     .option('--target <number>', 'Running requests per replica to aim for (default: 8)', toNumber)
-    .option('--idle <seconds>', 'Idle time before a replica stops (default: 600)', toNumber)
+    .option(
+      '--sleep-after <seconds>',
+      'Idle time before an engine gives its memory back and sleeps, or never (default: never)',
+      toSeconds,
+    )
+    .option(
+      '--stop-after <seconds>',
+      'Idle time before an engine ends, while its machine stays, or never (default: never)',
+      toSeconds,
+    )
+    .option(
+      '--remove-after <seconds>',
+      'Idle time before a replica is removed, with its machine, or never (default: 600)',
+      toSeconds,
+    )
     .option(
       '--start-timeout <seconds>',
       'Time that a replica may take to answer first (default: 900)',
@@ -96,7 +113,7 @@ export function toChange(options: DeploymentOptions): DeploymentChange {
     min: options.min,
     max: options.max,
     target: options.target,
-    idle_seconds: options.idle,
+    ladder: toLadder(options),
     start_seconds: options.startTimeout,
     hold_requests: options.holdRequests,
     hold_seconds: options.holdSeconds,
@@ -107,6 +124,16 @@ export function toChange(options: DeploymentOptions): DeploymentChange {
   return Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== undefined),
   ) as DeploymentChange;
+}
+
+const toSeconds = (text: string) => text !== 'never' && toNumber(text);
+
+/** Undefined if no step is given. Steps that are not given stay, and null leaves one out. */
+function toLadder({ sleepAfter, stopAfter, removeAfter }: DeploymentOptions) {
+  const steps = Object.entries({ asleep: sleepAfter, stopped: stopAfter, gone: removeAfter });
+  const given = steps.filter(([, seconds]) => seconds !== undefined);
+  if (given.length === 0) return undefined;
+  return Object.fromEntries(given.map(([step, seconds]) => [step, seconds || null]));
 }
 
 function toWindow(text: string): TimeWindow {

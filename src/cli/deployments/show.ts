@@ -6,6 +6,7 @@ import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
 import type { CostView, DeploymentView } from '#deployments/schema.ts';
 import { toCount, toDuration, toMoney, toTokenPrice } from '#lib/format.ts';
+import { toLadderText } from '#lib/ladder-text.ts';
 import { toTimeText } from '#lib/schedule-text.ts';
 import { deploymentArgument, getDeployment, listDeployments, toPath } from './find.ts';
 
@@ -56,7 +57,7 @@ function render(one: DeploymentView, cost: CostView): string {
     ...(one.in_file ? [['Settings', 'from the configuration file'] as [string, string]] : []),
     ['Replicas', `${one.min} to ${one.max}, ${one.target} requests each`],
     ...one.schedule.map((window): [string, string] => ['Schedule', toTimeText(window)]),
-    ['Stops after', `${one.idle_seconds} s without need`],
+    ['When idle', toLadderText(one.ladder)],
     ['Requests', `${one.running} running, ${one.waiting} waiting`],
     ['Served', `${toCount(cost.tokens)} tokens since ${cost.since.slice(0, 10)}`],
     [

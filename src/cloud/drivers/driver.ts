@@ -135,6 +135,10 @@ export interface Driver {
    * connections. */
   connect?(id: string, port: number): Promise<Duplex>;
 
+  /** Runs a command inside a running machine, as the user that runs its user data, and returns the exit code. It is
+   * ended after 30 seconds. Throws DriverError. Undefined on drivers that can't. */
+  run?(id: string, command: readonly string[]): Promise<number>;
+
   /** Stops serving sessions. Machines that can outlive this process do; the next process adopts them. */
   close(): Promise<void>;
 }

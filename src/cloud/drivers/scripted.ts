@@ -117,6 +117,10 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
       };
     },
     connect: async (id) => connect(host, id),
+    async run(id) {
+      recordCall(host, `run ${id}`);
+      return 0;
+    },
     close: async () => {},
     ...controlsOf(host),
   };

@@ -48,6 +48,8 @@ export interface EngineMachines {
   connect(hostId: string, id: string, port: number): Promise<Duplex>;
   /** Removes copies of weights on the hosts that hold none of the sources. Hosts that don't answer keep theirs. */
   sweepWeights(sources: readonly string[]): Promise<void>;
+  /** Runs a command in the machine, and returns its exit code. Throws DriverError. */
+  run(hostId: string, id: string, command: readonly string[]): Promise<number>;
   /** Undefined if the host does not answer. */
   bootLog(hostId: string, id: string): Promise<string | undefined>;
 }
@@ -109,6 +111,12 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
           .driverOf(id)
           ?.sweepWeights?.(sources)
           .catch(() => {});
+    },
+    async run(hostId, id, command) {
+      const driver = hosts.driverOf(hostId);
+      if (driver?.run === undefined)
+        throw new DriverError('unavailable', 'The host runs no commands in its machines.');
+      return driver.run(id, command);
     },
     bootLog: async (hostId, id) => hosts.driverOf(hostId)?.bootLog(id),
   };

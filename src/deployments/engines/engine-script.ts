@@ -1,5 +1,6 @@
 // The user data of a machine that runs an engine: a script that writes the engine's files, runs the set-up script and
-// starts the engine. Its output is in the machine's boot log.
+// starts the engine. If the engine was told to stop, the script waits until it is told to start it again. Its output is
+// in the machine's boot log.
 
 import type { DeploymentSpec } from '#deployments/spec.ts';
 import { type EnginePlace, type Recipe, recipes } from './recipes.ts';
@@ -25,12 +26,50 @@ ${Object.entries(environment)
   .map(([name, value]) => `export ${name}=${quote(value)}`)
   .join('\n')}
 ${spec.setup === null ? '' : toSetup(spec.setup)}
-echo "${mark} starting the engine"
-${recipe.toCommand(spec, place).map(quote).join(' ')}
-echo "${mark} the engine ended with exit code $?"
+mkfifo control
+while :; do
+  rm -f halted
+  echo "${mark} starting the engine"
+  # A session of its own, so that its children end with it.
+  $(command -v setsid) ${recipe.toCommand(spec, place).map(quote).join(' ')} &
+  echo $! >pid
+  wait $!
+  code=$?
+  rm -f pid
+  [ -e halted ] || break
+  echo "${mark} the engine was stopped"
+  read -r _ <control || break
+done
+echo "${mark} the engine ended with exit code $code"
 ) </dev/null 2>&1 &
 `;
 }
+
+/** Ends the engine in its machine, and returns when it has ended. */
+export const haltCommand = [
+  '/bin/sh',
+  '-c',
+  `cd ${folder} || exit 1
+: >halted
+read -r pid 2>/dev/null <pid || exit 0
+kill -TERM "-$pid" || kill -TERM "$pid"
+tries=0
+while kill -0 "-$pid" || kill -0 "$pid"; do
+  tries=$((tries + 1))
+  [ $tries -lt 100 ] || kill -KILL "-$pid" || kill -KILL "$pid"
+  [ $tries -lt 150 ] || exit 1
+  sleep 0.1 || sleep 1
+done 2>/dev/null
+exit 0`,
+];
+
+/** Starts an engine that was halted. Opening the pipe waits until the script reads it. */
+export const reviveCommand = [
+  '/bin/sh',
+  '-c',
+  `cd ${folder} || exit 1
+[ ! -e halted ] || echo >control`,
+];
 
 const mark = 'millrace:';
 
@@ -56,9 +95,10 @@ export const scriptProgress: Recipe['progress'] = [
 /** As shells say it. */
 const notFound = 'the engine ended with exit code 127';
 
-/** How the engine ended, as a sentence; undefined if the boot log does not say so. */
+/** How the engine ended after its last start, as a sentence; undefined if the boot log does not say so. */
 export function findEnding(bootLog: readonly string[]): string | undefined {
   for (const line of bootLog.toReversed()) {
+    if (line === `${mark} starting the engine`) return undefined;
     const ending = /^millrace: (the (?:engine|set-up script) ended with exit code \d+)$/.exec(line);
     if (ending?.[1] === notFound)
       return 'The machine has no such program. Install it by a set-up script.';

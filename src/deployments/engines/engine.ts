@@ -1,6 +1,7 @@
 // BOUNDARY. An engine that was started for a replica: a process of this computer, or a machine that runs one. A replica
 // knows nothing else of where its engine is.
 
+import type { Resting } from '#deployments/ladder.ts';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 
 export interface Engine {
@@ -15,8 +16,14 @@ export interface Engine {
    * is left of it must be removed by `stop`.
    */
   readonly ended: Promise<string | null>;
-  /** It has answered for the first time. */
+  /** It has answered for the first time, or again after it rested. */
   setReady?(at: number): void;
+  /** Writes that it rests, for the next server to know. */
+  setResting?(rest: { readonly step: Resting; readonly idleSince: number }): Promise<void>;
+  /** Ends the engine, but keeps its machine. May be repeated. Rejects with a sentence. Undefined if it has no machine. */
+  halt?(): Promise<void>;
+  /** Starts an engine that was halted. */
+  revive?(): Promise<void>;
   /** The last lines of its output, the newest last. */
   log(): readonly string[];
   /** Ends the engine and removes what is left of it. May be repeated. Never rejects. */

@@ -8,7 +8,13 @@ import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import type { ReplicaRows } from '#deployments/replica-rows.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Engine, EngineOrder } from './engine.ts';
-import { enginePort, findEnding, toEngineScript } from './engine-script.ts';
+import {
+  enginePort,
+  findEnding,
+  haltCommand,
+  reviveCommand,
+  toEngineScript,
+} from './engine-script.ts';
 import { createLogTail } from './log-tail.ts';
 import { openTunnel, type Tunnel } from './tunnel.ts';
 
@@ -102,6 +108,8 @@ class MachineEngine implements Engine {
   #refusals = 0;
   /** Lets the next look begin at once. */
   #wake: () => void = () => {};
+  /** True while the engine must not run, though its machine does. */
+  #isHalted = false;
   #isLeaving = false;
   #stopped: Promise<void> | null = null;
 
@@ -137,6 +145,29 @@ class MachineEngine implements Engine {
   setReady(at: number): void {
     // Without it, a server that adopts the machine would count it as loading until then.
     this.#parts.replicaRows.setReady(this.#target.id, at).catch(() => {});
+  }
+
+  setResting: NonNullable<Engine['setResting']> = ({ step, idleSince }) =>
+    this.#parts.replicaRows.setResting(this.#target.id, step, idleSince);
+
+  async halt(): Promise<void> {
+    this.#isHalted = true;
+    await this.#command(haltCommand, 'The engine could not be stopped.');
+  }
+
+  async revive(): Promise<void> {
+    await this.#command(reviveCommand, 'The engine could not be started again.');
+    this.#hasListened = false;
+    this.#refusals = 0;
+    this.#isHalted = false;
+  }
+
+  async #command(command: readonly string[], failure: string): Promise<void> {
+    const { machines } = this.#parts;
+    const { id } = this.#target;
+    this.#hostId ??= (await machines.find(id))?.hostId ?? null;
+    const code = await machines.run(this.#hostId ?? '', id, command);
+    if (code !== 0) throw new Error(failure);
   }
 
   log(): readonly string[] {
@@ -184,12 +215,12 @@ class MachineEngine implements Engine {
 
   async #look(isRowDue: boolean): Promise<void> {
     if (isRowDue) await this.#readRow();
-    if (this.#over.signal.aborted || this.#hostId === null) return;
+    if (this.#over.signal.aborted || this.#hostId === null || this.#isHalted) return;
     const wasListening = this.#hasListened;
     if (this.#parts.machines.reaches(this.#hostId)) await this.#tryPort();
     if (wasListening && this.#refusals === 0) return;
     await this.#readLog();
-    if (this.#hasListened && this.#refusals === 0) return;
+    if (this.#isHalted || (this.#hasListened && this.#refusals === 0)) return;
     const ending = findEnding(this.#lines);
     if (ending !== undefined) this.#end(ending);
     else if (this.#hasListened && this.#refusals >= maxRefusals)

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { UpstreamServer } from '#inference/backends/spec.ts';
 import { sharedNodeOptions } from '#lib/compile-cache.ts';
+import { toSleepArguments, toSleepEnvironment } from './sleep.ts';
 
 export interface EnginePlace {
   readonly port: number;
@@ -45,14 +46,15 @@ const address = '127.0.0.1';
 export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
   vllm: {
     server: 'vllm',
-    toCommand: ({ program, model, source, args }, { port }) => [
+    toCommand: ({ program, model, source, args, ...spec }, { port }) => [
       program ?? 'vllm',
       'serve',
       source ?? model,
       ...['--host', address, '--port', `${port}`, '--served-model-name', model],
+      ...toSleepArguments(spec),
       ...args,
     ],
-    toEnvironment: (_spec, { key }) => ({ VLLM_API_KEY: key }),
+    toEnvironment: (spec, { key }) => ({ VLLM_API_KEY: key, ...toSleepEnvironment(spec) }),
     health: '/health',
     progress: [
       [/Loading (safetensors|pt) checkpoint shards:\s+(\d+)%/, 'loading weights'],
@@ -74,10 +76,11 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
   },
   sglang: {
     server: 'sglang',
-    toCommand: ({ program, model, source, args }, { port, key }) => [
+    toCommand: ({ program, model, source, args, ...spec }, { port, key }) => [
       program ?? 'python3',
       ...['-m', 'sglang.launch_server', '--model-path', source ?? model],
       ...['--host', address, '--port', `${port}`, '--served-model-name', model, '--api-key', key],
+      ...toSleepArguments(spec),
       ...args,
     ],
     toEnvironment: () => ({}),
@@ -94,9 +97,10 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
   },
   'llama-server': {
     server: 'llama-server',
-    toCommand: ({ program, model, source, args }, { port }) => [
+    toCommand: ({ program, model, source, args, ...spec }, { port }) => [
       program ?? 'llama-server',
       ...['--model', source ?? '', '--alias', model, '--host', address, '--port', `${port}`],
+      ...toSleepArguments(spec),
       ...args,
     ],
     toEnvironment: (_spec, { key }) => ({ LLAMA_API_KEY: key }),
@@ -120,9 +124,14 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     toEnvironment: (_spec, { key }) => ({ MILLRACE_API_KEY: key }),
     health: '/healthz',
     // YAML is a superset of JSON.
-    toFiles: ({ model, source }) => ({
+    toFiles: ({ model, source, ladder }) => ({
       'millrace.yaml': JSON.stringify({
-        inference: { stand_in: source ?? null },
+        inference: {
+          stand_in: source ?? null,
+          // Only the ladder decides when it sleeps.
+          idle_minutes: 100_000,
+          allow_sleep: ladder.asleep !== null,
+        },
         models: { catalog: { [model]: {} } },
         cloud: { driver: 'none' },
       }),

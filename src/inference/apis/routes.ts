@@ -51,6 +51,8 @@ export interface InferenceParts {
   responses: ResponsesParts;
   files: Files;
   batches: Batches;
+  /** Unloads the stand-in; null if requests may not. */
+  sleep: (() => Promise<void>) | null;
   maxBodyBytes: number;
   maxBodyValues: number;
   /** Silence after which a stream is kept alive. */
@@ -64,8 +66,13 @@ export interface InferenceParts {
 
 /** The routes that generate nothing, by the prefix of their scope. */
 const otherRoutes: Readonly<Record<string, AddRoutes>> = {
-  '/v1'(scope, { catalog, files, batches, responses }, follow) {
+  '/v1'(scope, { catalog, files, batches, responses, sleep }, follow) {
     modelRoutes(scope, catalog);
+    if (sleep !== null)
+      scope.post('/sleep', { schema: { hide: true } }, async () => {
+        await sleep();
+        return {};
+      });
     fileRoutes(scope, files);
     batchRoutes(scope, batches);
     storedRoutes(scope, responses, follow);

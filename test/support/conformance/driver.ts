@@ -146,6 +146,20 @@ export function checkDriver(subject: DriverSubject) {
       assert.equal(await driver.stats(wanted.id), undefined);
     });
 
+    test('a command runs as the user of process 1, and its exit code comes back', async (context) => {
+      const run = driver.run;
+      const { isolated } = await driver.describe();
+      if (run === undefined || !isolated) return context.skip('it runs no commands');
+      const wanted = spec();
+      const command = ['/bin/sh', '-c', '[ "$(id -u)" = "$(stat -c %u /proc/1)" ] && exit 7'];
+      await assert.rejects(run(wanted.id, command), DriverError);
+      await driver.launch(wanted);
+      await running(wanted.id);
+      assert.equal(await run(wanted.id, command), 7);
+      assert.equal(await run(wanted.id, ['true']), 0);
+      await driver.terminate(wanted.id);
+    });
+
     test('a filesystem is shared between machines and outlives them', async () => {
       await driver.createFilesystem(filesystem);
       await driver.createFilesystem(filesystem);

@@ -86,7 +86,7 @@ const deployment = {
   min: 0,
   max: 2,
   target: 4,
-  idle_seconds: 60,
+  ladder: { gone: 60 },
   start_seconds: 60,
   hold_requests: 1,
   hold_seconds: 1,

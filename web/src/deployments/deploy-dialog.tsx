@@ -27,6 +27,7 @@ import { usePlace } from './places.ts';
 import {
   EngineFields,
   EnvironmentFields,
+  LadderFields,
   MachineFields,
   ScalingFields,
   ScheduleField,
@@ -100,6 +101,7 @@ export function DeployDialog(props: DeployDialogProps) {
       <EnvironmentFields deployment={deployment} />
       {place !== 'host' && <MachineFields deployment={deployment} />}
       <ScalingFields deployment={deployment} />
+      <LadderFields deployment={deployment} engine={engine} place={place} />
       <ScheduleField deployment={deployment} />
     </FormDialog>
   );

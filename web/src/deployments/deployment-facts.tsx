@@ -4,6 +4,7 @@ import { Anchor, Code, Paper, SimpleGrid } from '@mantine/core';
 import { Link } from 'wouter';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { toCount, toDuration } from '#lib/format.ts';
+import { toLadderText } from '#lib/ladder-text.ts';
 import { toTimeText } from '#lib/schedule-text.ts';
 import { Fact } from '../components/facts.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
@@ -43,7 +44,7 @@ export const DeploymentFacts = ({ deployment }: { deployment: DeploymentView }) 
         {toCount(deployment.running)} running, {toCount(deployment.waiting)} waiting{' '}
         <span className="muted">target {toCount(deployment.target)} per replica</span>
       </Fact>
-      <Fact name="Idle time">{toDuration(deployment.idle_seconds * 1000)}</Fact>
+      <Fact name="When idle">{toLadderText(deployment.ladder)}</Fact>
       <Fact name="Start timeout">{toDuration(deployment.start_seconds * 1000)}</Fact>
       <Fact name="Revision">{deployment.revision}</Fact>
       <Fact name="Created">

@@ -1,6 +1,6 @@
 // The fields of the form for deployments, as the API takes them.
 
-import type { DeploymentChange } from '#deployments/schema.ts';
+import type { DeploymentChange, DeploymentView } from '#deployments/schema.ts';
 import { parseTimeWindow, type TimeWindow } from '#lib/schedule-text.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { FieldProblem } from '../field-errors.ts';
@@ -31,7 +31,7 @@ export const engineFields: Record<Engine, EngineFields> = {
 };
 
 interface NumberField {
-  name: 'min' | 'max' | 'target' | 'idle_seconds';
+  name: 'min' | 'max' | 'target';
   label: string;
   description: string;
   /** The same as the API's default. */
@@ -65,15 +65,35 @@ export const numberFields: readonly NumberField[] = [
     min: 1,
     max: 10_000,
   },
+];
+
+interface LadderField {
+  name: keyof DeploymentView['ladder'];
+  label: string;
+  description: string;
+}
+
+/** In the order in which a replica takes these steps. */
+export const ladderFields: readonly LadderField[] = [
   {
-    name: 'idle_seconds',
-    label: 'Idle time (s)',
-    description: 'How long an unused replica runs on.',
-    initial: 600,
-    min: 1,
-    max: 604_800,
+    name: 'asleep',
+    label: 'Sleep after (s)',
+    description: 'An unused engine gives its memory back. Empty: never.',
+  },
+  {
+    name: 'stopped',
+    label: 'Stop after (s)',
+    description: 'An unused engine ends, and its machine stays. Empty: never.',
+  },
+  {
+    name: 'gone',
+    label: 'Remove after (s)',
+    description: 'An unused replica is removed. Empty: never.',
   },
 ];
+
+/** The same as the API's. */
+export const defaultLadder: DeploymentView['ladder'] = { asleep: null, stopped: null, gone: 600 };
 
 type Settings = Required<
   Pick<
@@ -86,6 +106,7 @@ type Settings = Required<
     | 'check_memory'
     | 'setup'
     | 'schedule'
+    | 'ladder'
   >
 > &
   Pick<DeploymentChange, 'env'>;
@@ -101,6 +122,7 @@ export function parseSettings(form: FormData): Settings {
   const env = parseEnvironment(toFieldText(form, 'env'));
   return {
     ...numbers,
+    ladder: parseLadder(form),
     args: toLines(toFieldText(form, 'args')),
     check_memory: form.get('check_memory') !== null,
     schedule: toLines(toFieldText(form, 'schedule')).map(toWindow),
@@ -110,6 +132,20 @@ export function parseSettings(form: FormData): Settings {
     setup: toFieldText(form, 'setup') || null,
     ...(env === null && form.get('clear_env') === null ? {} : { env: env ?? {} }),
   };
+}
+
+/** Steps without a field, or with an empty one, are left out. */
+function parseLadder(form: FormData): DeploymentView['ladder'] {
+  const ladder = { ...defaultLadder };
+  let longest = 0;
+  for (const { name } of ladderFields) {
+    const seconds = Number(toFieldText(form, name)) || null;
+    if (seconds !== null && seconds <= longest)
+      throw new FieldProblem(name, `Use more than ${longest}, the time of the step before.`);
+    ladder[name] = seconds;
+    longest = seconds ?? longest;
+  }
+  return ladder;
 }
 
 function toWindow(line: string): TimeWindow {

@@ -7,6 +7,7 @@ import { StatusBadge, type Tone } from '../components/status-badge.tsx';
 const tones: Record<DeploymentView['status'], Tone> = {
   ready: 'good',
   starting: 'busy',
+  asleep: 'off',
   idle: 'off',
   stopped: 'off',
   failed: 'bad',
@@ -35,6 +36,7 @@ export function DeploymentStatus({ deployment }: { deployment: DeploymentView })
 }
 
 function toHint({ status, replicas }: DeploymentView): string | null {
+  if (status === 'asleep') return 'wakes with the next request';
   if (status === 'idle') return 'starts with the next request';
   if (status !== 'starting') return null;
   return replicas.find(({ state }) => state === 'starting')?.progress ?? null;

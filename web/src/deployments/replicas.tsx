@@ -13,6 +13,8 @@ const tones: Record<ReplicaView['state'], Tone> = {
   starting: 'busy',
   ready: 'good',
   draining: 'busy',
+  asleep: 'off',
+  stopped: 'off',
   stopping: 'busy',
 };
 

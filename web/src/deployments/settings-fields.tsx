@@ -4,7 +4,7 @@ import { Checkbox, SimpleGrid } from '@mantine/core';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { toTimeText } from '#lib/schedule-text.ts';
 import { TextareaField, TextField } from '../components/fields.tsx';
-import { engineFields, numberFields } from './deployment-form.ts';
+import { defaultLadder, engineFields, ladderFields, numberFields } from './deployment-form.ts';
 import type { Engine } from './deployments.ts';
 
 interface FieldsProps {
@@ -113,6 +113,32 @@ export const ScheduleField = ({ deployment }: FieldsProps) => (
     placeholder="mon-fri 08:00-18:00 2 Europe/Berlin"
     defaultValue={deployment?.schedule.map(toTimeText).join('\n')}
   />
+);
+
+interface LadderFieldsProps extends FieldsProps {
+  engine: Engine;
+  place: string;
+}
+
+/** Other programs can't sleep, and only a machine can stay without its engine. */
+export const LadderFields = ({ deployment, engine, place }: LadderFieldsProps) => (
+  <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+    {ladderFields
+      .filter(({ name }) => name !== 'asleep' || engine !== 'command')
+      .filter(({ name }) => name !== 'stopped' || place !== 'host')
+      .map(({ name, ...field }) => (
+        <TextField
+          key={name}
+          name={name}
+          {...field}
+          type="number"
+          step={1}
+          min={1}
+          max={604_800}
+          defaultValue={(deployment?.ladder ?? defaultLadder)[name] ?? ''}
+        />
+      ))}
+  </SimpleGrid>
 );
 
 export const ScalingFields = ({ deployment }: FieldsProps) => (

@@ -8,6 +8,7 @@ import {
   type MachineState,
 } from '#cloud/drivers/driver.ts';
 import type { AddressPlan } from './addresses.ts';
+import { runInside } from './command.ts';
 import { connectInside } from './connection.ts';
 import { type IncusContext, type IncusOptions, openContext } from './context.ts';
 import { engineOf } from './flavor.ts';
@@ -85,6 +86,12 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       if (instance?.status !== 'Running')
         throw new DriverError('unavailable', 'The machine does not run.');
       return connectInside(client, instancePath(instance.name), port);
+    },
+    async run(id, command) {
+      const instance = await instances.find(id);
+      if (instance?.status !== 'Running')
+        throw new DriverError('unavailable', 'The machine does not run.');
+      return runInside(client, instancePath(instance.name), command);
     },
     async close() {
       instances.close();

@@ -17,6 +17,7 @@ import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { removeLeftoverGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { fillImages } from '#cloud/drivers/sandbox/machine/disk-space.ts';
 import { watchDisks } from '#cloud/drivers/sandbox/machine/disk-watch.ts';
+import { runInside } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { applyRules, toSshRules } from '#cloud/drivers/sandbox/machine/firewall.ts';
 import {
   killMachine,
@@ -77,8 +78,8 @@ export interface SandboxOptions {
   readonly log?: (message: string) => void;
 }
 
-/** A driver that has terminals and connections. */
-export type SandboxDriver = Driver & Required<Pick<Driver, 'attachTerminal' | 'connect'>>;
+/** A driver that has terminals, connections and commands. */
+export type SandboxDriver = Driver & Required<Pick<Driver, 'attachTerminal' | 'connect' | 'run'>>;
 
 const advice =
   'Set `isolation: none` to run machines without isolation, if you trust all who use them.';
@@ -132,6 +133,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       return openSandboxTerminal(known.machine, { ...size, command: null, type: 'xterm-256color' });
     },
     connect: (id, port) => connect(served.find(id), port),
+    run: (id, command) => run(served.find(id), command),
     async close() {
       unwatch();
       await served.close();
@@ -220,6 +222,15 @@ async function connect(known: ServedMachine | undefined, port: number) {
   return known.forwarder.connect('127.0.0.1', port).catch((error: Error) => {
     throw new DriverError('unavailable', `Port ${port} of the machine: ${error.message}.`, error);
   });
+}
+
+async function run(known: ServedMachine | undefined, command: readonly string[]): Promise<number> {
+  if (!known) throw new DriverError('unavailable', 'The machine does not run.');
+  const code = await runInside(known.machine, command).catch((error: Error) => {
+    throw new DriverError('unavailable', `The command could not be run: ${error.message}.`, error);
+  });
+  if (code === null) throw new DriverError('unavailable', 'The command did not end in time.');
+  return code;
 }
 
 async function stopBecause(

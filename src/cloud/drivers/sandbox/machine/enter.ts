@@ -1,4 +1,4 @@
-// Runs commands inside a machine as `ubuntu`. Variables that a client chose never enter the environment of
+// Runs commands inside a machine as `ubuntu` or root. Variables that a client chose never enter the environment of
 // programs outside the machine: they are passed as arguments to `env` inside.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
@@ -26,6 +26,8 @@ export interface Command {
   readonly environment?: Readonly<Record<string, string>>;
   /** Starts a new session, so that a signal reaches all descendants. Must be false with a terminal. */
   readonly ownSession?: boolean;
+  /** Runs it as the user of process 1. Default: false. */
+  readonly asRoot?: boolean;
 }
 
 const searchPath = '/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -53,7 +55,7 @@ export function enterCommand(machine: RunningMachine, command: Command): [string
       ...argv,
       // Before the namespaces are entered: inside, a tenant could replace the program.
       ...toPrefix(host.confine),
-      ...machine.namespaces.entrance,
+      ...(command.asRoot ? machine.namespaces.rootEntrance : machine.namespaces.entrance),
       // Without a process namespace the spawned program already leads a session.
       ...(command.ownSession && host.mode !== 'none' ? ['setsid'] : []),
       ...['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)],
@@ -82,4 +84,23 @@ export async function signalInside(
   } catch {
     // It is gone, or runs as another user after a set-uid program: ignored, as sshd does.
   }
+}
+
+const commandTimeoutMs = 30_000;
+
+/** Runs a command of this server to its end, as the user of process 1, and returns its exit code; null if it was killed. */
+export function runInside(
+  machine: RunningMachine,
+  argv: readonly string[],
+): Promise<number | null> {
+  return new Promise((resolve, reject) => {
+    const child = spawnInside(machine, { argv, asRoot: true }, { stdio: 'ignore' });
+    const kill = () => void signalInside(machine, child, 'SIGKILL');
+    const timer = setTimeout(kill, commandTimeoutMs);
+    child.once('error', reject);
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      resolve(code);
+    });
+  });
 }

@@ -10,6 +10,8 @@ import { isAlive } from './process-identity.ts';
 export interface Namespaces {
   /** Command prefix that runs a command inside as `ubuntu`. */
   readonly entrance: readonly string[];
+  /** Command prefix for the user of process 1. */
+  readonly rootEntrance: readonly string[];
   close(): Promise<void>;
 }
 
@@ -28,7 +30,10 @@ export async function openNamespaces(
   host: SandboxHost,
   { init, keeper }: MachineProcess,
 ): Promise<Namespaces | undefined> {
-  if (host.mode === 'none') return { entrance: unisolatedEntrance(), close: async () => {} };
+  if (host.mode === 'none') {
+    const entrance = unisolatedEntrance();
+    return { entrance, rootEntrance: entrance, close: async () => {} };
+  }
   const handles: FileHandle[] = [];
   const close = async () => {
     await Promise.all(handles.splice(0).map((handle) => handle.close()));
@@ -44,7 +49,11 @@ export async function openNamespaces(
     }
     // Checked last: if a pid was reused earlier, the descriptors would belong to another process.
     if ((await isAlive(init)) && (await isAlive(keeper))) {
-      return { entrance: ['nsenter', ...flags, ...identity(host)], close };
+      return {
+        entrance: ['nsenter', ...flags, ...identity(host, 1000)],
+        rootEntrance: ['nsenter', ...flags, ...identity(host, 0)],
+        close,
+      };
     }
   } catch (error) {
     await close();
@@ -54,8 +63,8 @@ export async function openNamespaces(
   return undefined;
 }
 
-function identity(host: SandboxHost): string[] {
-  if (host.mode === 'mapped') return ['--setuid', '1000', '--setgid', '1000', '--'];
+function identity(host: SandboxHost, id: number): string[] {
+  if (host.mode === 'mapped') return ['--setuid', `${id}`, '--setgid', `${id}`, '--'];
   // The server's one id is root in the outer user namespace and `ubuntu` in that of process 1.
   const inner = ['nsenter', '--target', '1', '--user', '--preserve-credentials', '--'];
   return ['--preserve-credentials', '--', ...inner];
