@@ -83,6 +83,7 @@ export function DeployDialog(props: DeployDialogProps) {
             models={models.data?.data.map(({ id }) => id) ?? []}
             value={model}
             onChange={setModel}
+            data-autofocus
           />
         )}
         {deployment === null && <NameField model={model} />}

@@ -56,6 +56,7 @@ export default function Deployments() {
       />
       {canManage && location === newDeploymentPath && (
         <DeployDialog
+          key={initialModel}
           deployment={null}
           initialModel={initialModel}
           onSaved={(name) => navigate(toDeploymentPath(name))}

@@ -1,6 +1,6 @@
 // Whether a model fits the memory of a place.
 
-import { Stack, Text } from '@mantine/core';
+import { Box, Group, Stack, Text } from '@mantine/core';
 import type { FitsView } from '#deployments/schema.ts';
 import { toCount } from '#lib/format.ts';
 import { StatusBadge } from '../components/status-badge.tsx';
@@ -8,17 +8,20 @@ import { type Place, toBestPlace, toPlaceName, useFits, usePlaces } from './plac
 
 type Need = NonNullable<FitsView['need']>;
 
-interface FitBadgeProps {
+interface FitProps {
   need: Need;
   place: Place;
 }
 
-const FitBadge = ({ need: { total_gib }, place: { name, fit } }: FitBadgeProps) => (
-  <span title={fit?.summary}>
+const Fit = ({ need: { total_gib }, place: { name, fit } }: FitProps) => (
+  <Group gap={6} title={fit?.summary}>
     <StatusBadge tone={fit?.fits ? 'good' : 'warning'}>
-      {`${toPlaceName(name)}: ${fit?.fits ? 'fits' : 'too small'}, needs ${total_gib} of ${fit?.usable_gib ?? 0} GiB`}
+      {fit?.fits ? 'fits' : 'too small'}
     </StatusBadge>
-  </span>
+    <Text size="sm">
+      {toPlaceName(name)}: needs {total_gib} of {fit?.usable_gib ?? 0} GiB
+    </Text>
+  </Group>
 );
 
 interface MemoryFitsProps {
@@ -34,7 +37,7 @@ export function MemoryFits({ need, places, chosen }: MemoryFitsProps) {
   if (place?.fit === undefined) return null;
   return (
     <Stack gap={6} role="group" aria-label="Memory" align="flex-start">
-      <FitBadge need={need} place={place} />
+      <Fit need={need} place={place} />
       <Text size="xs" c="dimmed">
         Weights {need.weights_gib}, KV cache {need.cache_gib} ({need.requests} ×{' '}
         {toCount(need.tokens)} tokens), overhead {need.overhead_gib} GiB. {toOthers(places, chosen)}
@@ -62,5 +65,9 @@ export function ModelFit({ model }: { model: string }) {
   const places = usePlaces(fits, null);
   const place = places.find(({ name }) => name === toBestPlace(places));
   if (!fits?.need || place?.fit === undefined) return null;
-  return <FitBadge need={fits.need} place={place} />;
+  return (
+    <Box mt="md">
+      <Fit need={fits.need} place={place} />
+    </Box>
+  );
 }

@@ -7,6 +7,8 @@ interface ModelSelectProps {
   models: string[];
   value: string | null;
   onChange: (model: string | null) => void;
+  /** Takes the focus when its dialog opens. */
+  'data-autofocus'?: boolean;
 }
 
 export const ModelSelect = ({ models, ...props }: ModelSelectProps) => (
