@@ -31,11 +31,23 @@ const pages = {
   'audit-log': () => import('./audit-log/audit-log.tsx'),
 };
 
+/** The code of the pages below those. */
+const details = [
+  [/^\/api-keys\/[0-9a-f]{32}/, () => import('./api-keys/api-key-page.tsx')],
+  [/^\/deployments\/[^-/]/, () => import('./deployments/deployment-page.tsx')],
+  [/^\/machines\/new/, () => import('./machines/launch-page.tsx')],
+  [/^\/machines\/[0-9a-f]{32}/, () => import('./machines/machine-page.tsx')],
+  [/^\/models\/(?!pull|add-backend)./, () => import('./models/model-page.tsx')],
+  [/^\/usage\/requests\/[0-9a-f]{32}/, () => import('./usage/request-page.tsx')],
+] as const;
+
 /** Loads the code of a page while the server is still asked who is signed in. */
 export function preloadPage(path: string): void {
   const [, first = ''] = path.split('/');
+  const [, loadDetail] = details.find(([pattern]) => pattern.test(path)) ?? [];
+  const load = loadDetail ?? (first in pages ? pages[first as keyof typeof pages] : undefined);
   // What fails here fails again when the page is shown, and is reported then.
-  if (first in pages) pages[first as keyof typeof pages]().catch(() => {});
+  load?.().catch(() => {});
 }
 
 const retryMs = 500;
