@@ -25,7 +25,7 @@ describe('code of a page', { skip: noBrowser }, () => {
   test('that never arrives is reported', async () => {
     const { page } = dashboard;
     await page.route('**/assets/team-*.js', (route) => route.abort());
-    await page.getByRole('link', { name: 'Team' }).click();
+    await page.getByRole('link', { name: 'Team', exact: true }).click();
     await page.getByRole('heading', { name: 'This page could not be displayed' }).waitFor();
     await page.getByRole('button', { name: 'Reload the page' }).waitFor();
   });
