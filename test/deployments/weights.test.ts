@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import type { FitsView } from '#deployments/schema.ts';
+import { builtinModel } from '#inference/engines/local/builtin.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
@@ -124,6 +126,17 @@ describe('weights of deployments', () => {
       return replicas.length === 0;
     });
     hub.release();
+  });
+
+  test('a GGUF file of the hub serves by the built-in engine', async () => {
+    hub.add('acme/gguf', { 'small-Q8_0.gguf': readFileSync(builtinModel.modelPath) });
+    const builtin = { engine: 'builtin', program: null, args: null };
+    await deployments.create('gguf', { ...builtin, source: 'acme/gguf:Q8_0' });
+    const response = await deployments.chat({ max_tokens: 2 });
+    assert.equal(response.status, 200, await response.text());
+    assert.match(response.headers.get('x-served-by') ?? '', /^gguf-/);
+    const stored = (await readOverview()).data.find(({ repo }) => repo === 'acme/gguf');
+    assert.deepEqual([stored?.quant, stored?.deployments], ['Q8_0', ['gguf']]);
   });
 
   test('a path is given to the engine as it is', async () => {

@@ -47,7 +47,7 @@ type Sought = Pick<DeploymentSpec, 'engine' | 'source' | 'model'>;
 /** The weights that the engine loads; null if it brings its own. */
 export function sourceOf(catalog: Catalog, { engine, source, model }: Sought): string | null {
   if (source !== null || (engine !== 'vllm' && engine !== 'sglang')) return source;
-  return catalog.findById(model)?.weights.safetensors ?? null;
+  return catalog.findById(model)?.weights.safetensors ?? model;
 }
 
 /** What to fetch from the hub; undefined if the source is a path, or something that only the engine understands. */

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { inspectHost } from '#cloud/drivers/sandbox/host.ts';
@@ -44,6 +44,34 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     assert.match(inside.stdout, new RegExp(`^text\nran as ${isRoot ? 'root' : 'ubuntu'}\n`));
     assert.match(inside.stdout, /package nginx was not installed: the system is read-only/);
     assert.match(inside.stdout, /the last line/);
+  });
+
+  test('weights are seen read-only, also after a restart, and nothing beside them', async () => {
+    const folder = path.join(fixture.dataDir, 'weights of a model');
+    await mkdir(path.join(folder, 'inner'), { recursive: true });
+    const names = ['x-00001-of-00002.gguf', 'x-00002-of-00002.gguf', 'config.json', 'y.gguf'];
+    for (const name of names) {
+      await writeFile(path.join(folder, name), name);
+      await chmod(path.join(folder, name), 0o644);
+    }
+    const whole = await fixture.launch({ weights: folder });
+    const output = async (to: typeof whole, command: string) =>
+      (await fixture.client.ssh(to, command)).stdout.trim();
+    const look = () => output(whole, 'cd /weights && echo * && cat y.gguf x-00002*');
+    const shown =
+      /^config\.json x-00001-of-00002\.gguf x-00002-of-00002\.gguf y\.gguf\ny\.ggufx-00002/;
+    assert.match(await look(), shown);
+    for (const change of ['touch new', 'echo none >y.gguf', 'rm -f y.gguf'])
+      assert.match(
+        await output(whole, `cd /weights && (${change}) 2>&1`),
+        /Read-only file system|busy/,
+      );
+    await fixture.driver.restart(fixture.spec({ id: whole.id, weights: folder }));
+    assert.match(await look(), shown);
+    const split = await fixture.launch({ weights: path.join(folder, 'x-00001-of-00002.gguf') });
+    const listed = await output(split, 'ls /weights');
+    assert.equal(listed, 'x-00001-of-00002.gguf\nx-00002-of-00002.gguf');
+    for (const { id } of [whole, split]) await fixture.driver.terminate(id);
   });
 
   test('a boot that a crash interrupted may overlap with the next boot of the machine', async () => {
