@@ -14,6 +14,8 @@ const model = 'hermes3-8b';
 const type = 'cpu_1x_general';
 /** A replica stays for as long as its start took. Then come a second of idle time, a drain and the end of a machine. */
 const goneMs = 15_000;
+/** An engine that ends may take a while, and would be waited for. */
+const restMs = 3_000;
 const callers = 50;
 
 const { folder, start } = createServers();
@@ -64,7 +66,7 @@ async function timeRested(): Promise<number> {
     await pause(100);
   }
   // The status says so before the engine has done it.
-  await pause(1_000);
+  await pause(restMs);
   return timeFirst();
 }
 
