@@ -77,6 +77,8 @@ export async function startServer(
   const lock = claimDataDirectory(config, ownsDataDir);
   const parts = await openParts(config, clock);
   const { accounts, models, cloud } = parts;
+  // First, because it takes longest.
+  if (config.inference.preload) preload(parts);
   const state: ServerState = { phase: 'serving', url: '' };
   const app = await createServerApp(parts, state);
   const account = await accounts.signIn.ensureAccount();
@@ -175,14 +177,15 @@ function createServerApp(
   });
 }
 
+function preload({ core, models }: Parts): void {
+  models.standIn.preload().catch((err) => core.log.error({ err }, 'the stand-in did not load'));
+}
+
 /** Starts the work that runs beside requests, and cleans up after an earlier process that was killed. */
 function startWork({ core, usage, models, batches, cloud, dashboard }: Parts): void {
-  const { config, log, checkpoints } = core;
+  const { log, checkpoints } = core;
   const logFailure = (message: string) => (error: unknown) => log.error({ err: error }, message);
   dashboard.start();
-  if (config.inference.preload) {
-    models.standIn.preload().catch(logFailure('the stand-in did not load'));
-  }
   cloud.reconciler.start();
   models.weights.start();
   batches.runner.start();

@@ -128,6 +128,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
       'millrace.yaml': JSON.stringify({
         inference: {
           stand_in: source ?? null,
+          preload: true,
           // Only the ladder decides when it sleeps.
           idle_minutes: 100_000,
           allow_sleep: ladder.asleep !== null,
