@@ -94,6 +94,7 @@ export const scriptProgress: Recipe['progress'] = [
 
 /** As shells say it. */
 const notFound = 'the engine ended with exit code 127';
+const killed = 'the engine ended with exit code 137';
 
 /** How the engine ended after its last start, as a sentence; undefined if the boot log does not say so. */
 export function findEnding(bootLog: readonly string[]): string | undefined {
@@ -102,6 +103,8 @@ export function findEnding(bootLog: readonly string[]): string | undefined {
     const ending = /^millrace: (the (?:engine|set-up script) ended with exit code \d+)$/.exec(line);
     if (ending?.[1] === notFound)
       return 'The machine has no such program. Install it by a set-up script.';
+    if (ending?.[1] === killed)
+      return 'The engine was killed (exit code 137). The machine probably has too little memory.';
     if (ending?.[1] !== undefined) return `T${ending[1].slice(1)}.`;
     if (/^user data was not run/.test(line))
       return 'Machines without isolation run no engines. Deploy on the host instead.';

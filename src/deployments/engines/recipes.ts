@@ -57,17 +57,25 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     toEnvironment: (spec, { key }) => ({ VLLM_API_KEY: key, ...toSleepEnvironment(spec) }),
     health: '/health',
     progress: [
-      [/Loading (safetensors|pt) checkpoint shards:\s+(\d+)%/, 'loading weights'],
+      [/Starting to load model|Loading (safetensors|pt) checkpoint shards/, 'loading weights'],
       [/Capturing CUDA graph/i, 'capturing graphs'],
-      [/Starting vLLM API server|Application startup complete/, 'starting to listen'],
+      [/Starting vLLM (API )?server|Application startup complete/, 'starting to listen'],
     ],
     failures: [
       [/CUDA out of memory|OutOfMemoryError|No available memory for the cache blocks/, outOfMemory],
-      [/max seq len .* is larger than the maximum number of tokens/, outOfMemory],
+      [
+        /max seq len .* is larger than the (maximum number of tokens|available KV cache)/,
+        outOfMemory,
+      ],
+      [
+        /is less than desired (CPU|GPU) memory utilization/,
+        'Other programs use too much of the memory, or --gpu-memory-utilization is too high.',
+      ],
       [
         /Repository Not Found|is not a valid model identifier/,
         'There is no such model on the hub.',
       ],
+      [/Invalid repository ID or local directory/, 'There are no such weights.'],
       [
         /GatedRepoError|Access to model .* is restricted/,
         'The hub asks for a token for this model.',
