@@ -3,10 +3,13 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import type { WeightsOverview } from '#inference/weights/schema.ts';
 import { findViolations, noBrowser, screenshot } from '#test/support/browser.ts';
-import { type Dashboard, openDashboard } from '#test/support/dashboard.ts';
+import { type Dashboard, openDashboard, post } from '#test/support/dashboard.ts';
+import { testEngine } from '#test/support/deployments.ts';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
+import { until } from '#test/support/until.ts';
 
 const model = 'llama3.2-3b-instruct';
 const repo = 'bartowski/Llama-3.2-3B-Instruct-GGUF';
@@ -65,6 +68,26 @@ describe('models', { skip: noBrowser }, () => {
     await page.getByText(`The stand-in then answers for ${model}.`).waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await row().getByText('stand-in, not the real model').waitFor();
+  });
+
+  test('weights of a deployment are listed with it, and stay while it needs them', async () => {
+    const files = { 'config.json': Buffer.from('{}'), 'model.safetensors': Buffer.alloc(5_000) };
+    hub.add('acme/small', files);
+    const settings = { ...testEngine, source: 'acme/small', min: 1 };
+    await post(page, `${dashboard.url}/api/v1/deployments`, { name: 'tiny', ...settings });
+    const deployed = await until('it is fetched', async () => {
+      const response = await page.request.get(`${dashboard.url}/dashboard/api/weights`);
+      const { data } = (await response.json()) as WeightsOverview;
+      return data.find(({ repo, state }) => repo === 'acme/small' && state === 'whole');
+    });
+    assert.deepEqual(deployed.deployments, ['tiny']);
+    await page.reload();
+    const stored = page.getByRole('table', { name: 'Weights on disk' });
+    const shown = await stored.getByRole('row', { name: /acme\/small/ }).innerText();
+    assert.match(shown, /^small\s+acme\/small\s+5\.00 kB\s+deployment tiny/);
+    await page.getByRole('button', { name: 'Remove small' }).click();
+    await page.getByText('First remove what uses these weights: tiny.').waitFor();
+    await page.keyboard.press('Escape');
   });
 
   test('a repository that does not exist is refused with an explanation', async () => {

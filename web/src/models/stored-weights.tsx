@@ -19,10 +19,13 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
   const removal = useDelete<Row>({
     action: 'Remove',
     nameOf: ({ name }) => toShortName(name),
-    warning: ({ models }) =>
-      models.length === 0
+    warning: ({ models, deployments }) => {
+      if (deployments.length > 0)
+        return `First remove what uses these weights: ${deployments.join(', ')}.`;
+      return models.length === 0
         ? 'No model uses these weights.'
-        : `The stand-in then answers for ${models.join(', ')}.`,
+        : `The stand-in then answers for ${models.join(', ')}.`;
+    },
     pathOf: ({ name }) =>
       `/dashboard/api/weights/${name.split('/').map(encodeURIComponent).join('/')}`,
     queryKeys: [weightsKey],
