@@ -18,6 +18,8 @@ import { createSchedule, type Schedule } from './schedule.ts';
 export interface LiveParts extends ReplicaParts {
   /** Running requests of the backend. */
   outstanding(model: string, backend: string): number;
+  /** Requests that the backend has been given so far. */
+  taken(model: string, backend: string): number;
   /** How long a start of the deployment takes, in milliseconds; null if it is not known. */
   loadMs(deploymentId: string): number | null;
   readonly liveness: Liveness;
@@ -48,6 +50,8 @@ export class LiveDeployment {
   /** Replicas whose last health check failed. */
   #suspects: ReadonlySet<Replica> = new Set();
   #surplusSince: number | null = null;
+  /** Requests that the replicas had been given at the last tick. */
+  #taken = 0;
   #failures = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
   /** The log of the last replica that failed. */
@@ -175,6 +179,8 @@ export class LiveDeployment {
     this.#stopDead(now);
     const { spec, revision, isStopped } = this.#stored;
     const replicas = this.replicas();
+    const running = replicas.reduce((sum, { outstanding }) => sum + outstanding, 0);
+    const hasNewRequests = this.#countNewRequests() > 0;
     const idleSince = this.#surplusSince;
     const { start, surplusSince, ...ids } = decide(
       { min: this.min, max: spec.max, target: spec.target, ladder: spec.ladder },
@@ -182,14 +188,15 @@ export class LiveDeployment {
         revision,
         hasFailed: this.hasFailed || now < this.#failedAt + retryMs * 2 ** this.#failures,
         isStopped: isStopped || this.#isRemoved,
-        running: replicas.reduce((sum, { outstanding }) => sum + outstanding, 0),
+        running: hasNewRequests ? Math.max(1, running) : running,
         waiting,
         replicas,
         surplusSince: idleSince,
         now,
       },
     );
-    this.#surplusSince = surplusSince;
+    // After requests that have ended by now, the idle time begins.
+    this.#surplusSince = surplusSince ?? (hasNewRequests && running === 0 ? now : null);
     for (let count = 0; count < start; count++) this.#start(now);
     for (const replica of this.#replicas) {
       const { id } = replica;
@@ -200,6 +207,16 @@ export class LiveDeployment {
       if (ids.wake.includes(id)) replica.wake(now);
     }
     this.#stopDrained(now);
+  }
+
+  /** Since the last tick. Most requests begin and end between two ticks. */
+  #countNewRequests(): number {
+    const before = this.#taken;
+    this.#taken = this.#replicas.reduce(
+      (sum, replica) => sum + this.#parts.taken(replica.spec.model, this.#nameOf(replica)),
+      0,
+    );
+    return this.#taken - before;
   }
 
   /** What the registry of backends is given. */

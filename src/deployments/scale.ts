@@ -38,6 +38,7 @@ export interface Situation {
   readonly hasFailed: boolean;
   /** True if the deployment is stopped or being removed. */
   readonly isStopped: boolean;
+  /** At least 1 if a request has run since the last decision. */
   readonly running: number;
   readonly waiting: number;
   readonly replicas: readonly ReplicaFacts[];

@@ -75,6 +75,19 @@ describe('an idle deployment', () => {
     await until('it is gone', async () => (await show()).replicas.length === 0);
   });
 
+  test('is idle since its last request, however short that was', async () => {
+    await createSleeper();
+    for (let request = 0; request < 3; request++) {
+      assert.equal((await deployments.chat()).status, 200);
+      await until('no request runs', async () => (await show()).running === 0);
+      assert.equal((await tick()).data.status, 'ready');
+      turnedMs += 400_000;
+    }
+    assert.equal((await tick()).data.status, 'ready');
+    turnedMs += 600_000;
+    await until('it sleeps', async () => (await tick()).data.status === 'asleep');
+  });
+
   test('is replaced if it does not wake, and that is a failed start', async () => {
     await createSleeper({ WAKE_STATUS: '500' });
     assert.equal((await deployments.chat()).status, 200);

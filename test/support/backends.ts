@@ -42,6 +42,7 @@ export function newBackend(
     hold: null,
     contextWindow: null,
     outstanding: 0,
+    taken: 0,
     health: createHealth(clock, { settings: () => settings, random: () => 1 }),
     observed,
     observe: (request) => observed.push(request),

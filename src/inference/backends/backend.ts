@@ -27,6 +27,8 @@ export interface Backend {
   readonly hold: Hold | null;
   /** Requests in progress. Counted by the router alone. */
   outstanding: number;
+  /** Requests that it has been given so far. Counted by the router alone. */
+  taken: number;
   /** Called once for each request, when it has ended. For statistics, not for health. */
   observe(request: Observation): void;
 }

@@ -81,6 +81,7 @@ function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBacken
     contextWindow: null,
     checkedAt: null,
     outstanding: 0,
+    taken: 0,
   };
 }
 

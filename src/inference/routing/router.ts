@@ -187,6 +187,7 @@ export class Router {
     const lease = { backend, isProbe };
     if (isProbe) this.#probes.set(backend, lease);
     backend.outstanding++;
+    backend.taken++;
     return lease;
   }
 
