@@ -97,9 +97,10 @@ for (const database of databases) {
   });
 }
 
-/** The newest three of the first account. The page also reads labels of keys. */
+/** The newest three of the first account. The page also reads labels of keys and addresses of people. */
 async function readNewest(db: Database): Promise<string[]> {
   await sql`create table api_keys (id text, label text)`.execute(db);
+  await sql`create table users (id text, email text)`.execute(db);
   const { data } = await createUsageRequests(db).page(accountId, { limit: 3 });
   return data.map(({ id }) => id);
 }
