@@ -126,10 +126,13 @@ function checkSpec(spec: DeploymentSpec): DeploymentSpec {
 
 function checkLadder({ ladder, engine, runs_on }: DeploymentSpec): void {
   if (ladder.asleep !== null && sleeps[engine] === null)
-    throw invalidBody(`The engine "${engine}" can't sleep. Leave out ladder.asleep.`, 'ladder');
+    throw invalidBody(
+      `The engine "${engine}" can't sleep. Set ladder.asleep to null (--sleep-after never).`,
+      'ladder',
+    );
   if (ladder.stopped !== null && runs_on === 'host')
     throw invalidBody(
-      'ladder.stopped is for machines. Name an instance type in runs_on.',
+      'ladder.stopped is for machines. Name an instance type in runs_on, or set it to null (--stop-after never).',
       'ladder',
     );
   const given = steps.filter((step) => ladder[step] !== null);

@@ -127,10 +127,12 @@ describe('an idle deployment', () => {
     await deployments.create('tested', {
       ...{ engine: 'builtin', program: null, args: [], ladder },
     });
-    assert.equal((await deployments.chat({ max_tokens: 1 })).status, 200);
+    const isUnloaded = (line: string) => /"kind":"exited".*"expected":true/.test(line);
+    for (let request = 0; request < 3; request++)
+      assert.equal((await deployments.chat({ max_tokens: 1 })).status, 200);
+    assert(!(await readLog()).some(isUnloaded), 'only the ladder unloads it');
     const [first] = (await show()).replicas;
     await untilStatus('asleep', 600_000);
-    const isUnloaded = (line: string) => /"kind":"exited".*"expected":true/.test(line);
     await until('its model is unloaded', async () => (await readLog()).some(isUnloaded));
     const response = await deployments.chat({ max_tokens: 1 });
     assert.equal(response.status, 200, await response.text());

@@ -131,6 +131,7 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
     mkdirSync(folder);
     writeFileSync(join(server.dataDir, 'elsewhere'), '{"from":"folder"}');
     symlinkSync('../elsewhere', join(folder, 'config.json'));
+    writeFileSync(join(folder, 'a note.txt'), 'A space in a name.');
     await create({ source: folder, min: 1 });
     assert.match(await (await chat()).text(), /folder.* in \/weights, read-only/);
     // Only the server says what a machine sees.

@@ -133,7 +133,9 @@ function toLadder({ sleepAfter, stopAfter, removeAfter }: DeploymentOptions) {
   const steps = Object.entries({ asleep: sleepAfter, stopped: stopAfter, gone: removeAfter });
   const given = steps.filter(([, seconds]) => seconds !== undefined);
   if (given.length === 0) return undefined;
-  return Object.fromEntries(given.map(([step, seconds]) => [step, seconds || null]));
+  return Object.fromEntries(
+    given.map(([step, seconds]) => [step, seconds === false ? null : seconds]),
+  );
 }
 
 function toWindow(text: string): TimeWindow {

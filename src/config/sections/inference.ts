@@ -113,7 +113,8 @@ export const InferenceSettings = Type.Object(
     idle_minutes: Type.Number({
       default: 10,
       exclusiveMinimum: 0,
-      maximum: 100_000,
+      // 24 days, because Node fires a longer timer at once.
+      maximum: 35_000,
       description: 'Minutes without a request after which a model of this computer is unloaded.',
     }),
     allow_sleep: Type.Boolean({

@@ -138,7 +138,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
           stand_in: source ?? null,
           preload: true,
           // Only the ladder decides when it sleeps.
-          idle_minutes: 100_000,
+          idle_minutes: 35_000,
           allow_sleep: ladder.asleep !== null,
         },
         models: { catalog: { [model]: {} } },

@@ -118,7 +118,13 @@ export const noGguf = (repo: string) => invalidBody(`${repo} holds no GGUF weigh
 
 export const noModel = (repo: string) =>
   invalidBody(
-    `${repo} holds no weights for vLLM and SGLang: no config.json and safetensors.`,
+    `${repo} holds no weights for vLLM and SGLang: no config.json and safetensors. Name a repository with both, or use llama-server with a GGUF file.`,
+    'repo',
+  );
+
+export const tooManyFiles = (repo: string, max: number) =>
+  invalidBody(
+    `${repo} has more than ${max} files, or very long names. Name a smaller repository.`,
     'repo',
   );
 

@@ -9,7 +9,7 @@ import {
   type Source,
   toStoredFolder,
 } from './choose.ts';
-import { noChecksum, noModel } from './errors.ts';
+import { noChecksum, noModel, tooManyFiles } from './errors.ts';
 import type { HubFile } from './hub.ts';
 import type { Weights } from './store.ts';
 
@@ -25,7 +25,9 @@ export interface Selection {
 const otherFiles = /\.(json|txt|model|tiktoken|jinja|py)$/;
 /** Mistral's own copy of the same weights. */
 const secondCopy = /^consolidated/;
-const maxFiles = 2_000;
+const maxFiles = 500;
+/** Of all names together: a machine is told them by a variable, which Linux bounds. */
+const maxNameBytes = 32_768;
 
 /** Throws a Refusal if the repository has no such weights. */
 export function selectWeights(
@@ -60,12 +62,14 @@ export function findStored(
 
 function chooseModel(repo: string, listed: readonly HubFile[]): readonly ChosenFile[] {
   const top = listed.filter(({ path, size }) => isSafeSegment(path) && size !== 0);
-  const weights = findWeights(top.map(({ path }) => path));
-  const files = top.filter(({ path }) => weights.includes(path) || otherFiles.test(path));
+  const weights = new Set(findWeights(top.map(({ path }) => path)));
+  const files = top.filter(({ path }) => weights.has(path) || otherFiles.test(path));
   const hasConfig = files.some(({ path }) => path === 'config.json' || path === 'params.json');
-  if (weights.length === 0 || !hasConfig || files.length > maxFiles) throw noModel(repo);
+  if (weights.size === 0 || !hasConfig) throw noModel(repo);
+  const nameBytes = files.reduce((sum, { path }) => sum + path.length, 0);
+  if (files.length > maxFiles || nameBytes > maxNameBytes) throw tooManyFiles(repo, maxFiles);
   return files.map(({ path, size, sha256, gitId }) => {
-    if (size === null || (sha256 ?? gitId) === null) throw noChecksum(path);
+    if (size === null || size < 0 || (sha256 ?? gitId) === null) throw noChecksum(path);
     return { path, size, sha256, gitId };
   });
 }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { chooseFiles, parseSource, quantOf } from '#inference/weights/choose.ts';
+import { selectWeights } from '#inference/weights/selection.ts';
 
 const sha256 = 'a'.repeat(64);
 const list = (...paths: string[]) => paths.map((path) => ({ path, size: 10, sha256 }));
@@ -10,6 +11,22 @@ const choose = (source: string, paths: string[]) =>
   chooseFiles(parseSource(source), list(...paths)).map(({ path }) => path);
 
 describe('naming weights', () => {
+  it('a model of too many files is refused, and so are sizes that no file has', () => {
+    const select = (files: ReturnType<typeof list>) =>
+      selectWeights(
+        parseSource('owner/name'),
+        'safetensors',
+        files.map((file) => ({ ...file, gitId: null })),
+      );
+    const shards = (count: number, length = 5) =>
+      Array.from({ length: count }, (_, at) => `${`${at}`.padStart(length, '0')}.safetensors`);
+    assert.equal(select(list('config.json', ...shards(499))).files.length, 500);
+    for (const names of [shards(100_000), shards(400, 150)])
+      assert.throws(() => select(list('config.json', ...names)), /more than 500 files, or very/);
+    const negative = list('config.json', 'a.safetensors').map((file) => ({ ...file, size: -5 }));
+    assert.throws(() => select(negative));
+  });
+
   it('a repository, a file in it and a URL of the hub are parsed', () => {
     const whole = { repo: 'owner/name', revision: 'main', file: null, quant: null };
     for (const text of ['owner/name', 'hf.co/owner/name', 'https://huggingface.co/owner/name/']) {

@@ -19,6 +19,8 @@ export const ModelSelect = ({ models, ...props }: ModelSelectProps) => (
     data={models}
     allowDeselect={false}
     searchable
+    // The list would cover the other fields of a dialog that has just opened.
+    openOnFocus={false}
     {...props}
   />
 );

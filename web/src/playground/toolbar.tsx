@@ -104,7 +104,7 @@ export function Toolbar(props: ToolbarProps) {
           </Menu.Target>
           <Menu.Dropdown>
             <Menu.Item onClick={() => props.onDialog('code')}>View code</Menu.Item>
-            <Menu.Item onClick={exportChat} disabled={turns.length === 0}>
+            <Menu.Item onClick={exportChat} disabled={turns.length === 0 || chat.responding}>
               Export as markdown
             </Menu.Item>
           </Menu.Dropdown>

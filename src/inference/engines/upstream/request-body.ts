@@ -44,6 +44,8 @@ export function toRequestBody(
     n_cmpl: undefined,
     // Engines that divide a prompt among themselves connect to the address in these.
     kv_transfer_params: undefined,
+    ec_transfer_params: undefined,
+    vllm_xargs: withoutAddresses((body as Record<string, unknown>).vllm_xargs),
     bootstrap_host: undefined,
     bootstrap_port: undefined,
     bootstrap_room: undefined,
@@ -95,6 +97,12 @@ function toLong(body: Record<string, unknown> & WithRawIntegers): Record<string,
   const same = long.filter(([name, digits]) => body[name] === Number(digits));
   return Object.fromEntries(same.map(([name, digits]) => [name, rawJSON(digits)]));
 }
+
+/** vLLM takes further arguments from here, among them those with addresses. */
+const withoutAddresses = (given: unknown) =>
+  typeof given === 'object' && given !== null
+    ? { ...given, kv_transfer_params: undefined, ec_transfer_params: undefined }
+    : undefined;
 
 /** Implied by `continue_final_message`, but not on every server. */
 const continuesMessage = { add_generation_prompt: false };

@@ -148,12 +148,15 @@ describe('the upstream engine', () => {
   test('sends no address that an engine would connect to', () => {
     const addresses = {
       kv_transfer_params: { do_remote_prefill: true, remote_host: '10.0.0.1', remote_port: 22 },
+      ec_transfer_params: { peer_host: '10.0.0.1' },
+      vllm_xargs: { kv_transfer_params: '10.0.0.1', kept: 1 },
       ...{ bootstrap_host: '10.0.0.1', bootstrap_port: 22, bootstrap_room: 1 },
     };
     for (const server of ['vllm', 'sglang'] as const) {
       const task = chat({ messages: [], ...addresses });
       const sent = String(toRequestBody(task, { model: 'm', server, url }, false));
-      assert.doesNotMatch(sent, /kv_transfer|bootstrap|10\.0\.0\.1/);
+      assert.doesNotMatch(sent, /_transfer|bootstrap|10\.0\.0\.1/);
+      assert.match(sent, /"vllm_xargs":\{"kept":1\}/);
     }
   });
 

@@ -126,6 +126,9 @@ async function waitForUser({ init, keeper }: MachineProcess) {
   if (!(await pollUntil(hasEntered, bootTimeoutMs))) throw notStarted();
 }
 
+/** Linux bounds a variable to 128 KiB. */
+const maxWeightLineBytes = 120_000;
+
 /** Pairs of lines: the name in the machine's folder, and the file. */
 async function toWeightLines({ mode }: SandboxHost, source: string | null): Promise<string> {
   if (source === null) return '';
@@ -136,7 +139,13 @@ async function toWeightLines({ mode }: SandboxHost, source: string | null): Prom
     const hint = `Allow it with chmod o+r ${secret.path}`;
     throw new DriverError('impossible', `Machines can't read ${secret.path}. ${hint}`);
   }
-  return files.map((file) => `${file.name}\n${file.path}`).join('\n');
+  const lines = files.map((file) => `${file.name}\n${file.path}`).join('\n');
+  if (Buffer.byteLength(lines) > maxWeightLineBytes)
+    throw new DriverError(
+      'impossible',
+      `${source} has too many files, or their names are too long. Deploy a folder with fewer files.`,
+    );
+  return lines;
 }
 
 const notStarted = () =>

@@ -41,6 +41,8 @@ fi
 # Makes a mount and all below it read-only. A remount must keep the flags that the host's mount has locked.
 read_only() {
   while read -r _ _ _ _ point options _; do
+    # The kernel writes a space as \040.
+    point=$(printf '%b' "$point")
     case "$point/" in "$ROOT/$1/"*) ;; *) continue ;; esac
     kept=
     for flag in nosuid nodev noexec; do
