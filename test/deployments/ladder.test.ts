@@ -67,8 +67,9 @@ describe('an idle deployment', () => {
     assert.equal(response.status, 200, await response.text());
     assert(Number(response.headers.get('x-cold-start-ms')) > 0);
     assert.equal((await show()).replicas[0]?.id, first?.id);
+    await until('the log says that it woke', async () => (await readLog()).includes('woke up'));
     const log = await readLog();
-    assert(log.includes('woke up') && !log.includes('a request while it was asleep'));
+    assert(!log.includes('a request while it was asleep'), log.join('\n'));
     assert.equal(log.filter((line) => /^loading/.test(line)).length, 1);
     await untilStatus('asleep', 600_000);
     await untilStatus('idle', 3_000_000);
