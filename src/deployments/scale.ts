@@ -82,20 +82,35 @@ export function decide(scaling: Scaling, situation: Situation): Decision {
   const start = situation.hasFailed
     ? 0
     : Math.min(missing - wake.length, toRoom(scaling, situation));
+  const tooMany = findTooMany(scaling, situation, current);
   const { gone, stopped: stop } = lower(
     scaling.ladder,
-    resting.filter(({ id }) => !wake.includes(id)),
+    resting.filter(({ id }) => !wake.includes(id) && !tooMany.includes(id)),
     situation,
   );
-  const drain = [...findReplaced(scaling, situation, current, desired), ...gone];
+  const drain = [...findReplaced(scaling, situation, current, desired), ...gone, ...tooMany];
   const added = { ...none, start, resume, wake, drain, stop };
   if (current.length <= desired) return added;
   const since = situation.surplusSince ?? now;
   const isDue = now - since >= toFirstStepMs(scaling.ladder);
-  const surplus = isDue ? findSurplus(current, now) : null;
+  const kept = current.filter(({ id }) => !tooMany.includes(id));
+  const surplus = isDue ? findSurplus(kept, now) : null;
   if (surplus === null) return { ...added, surplusSince: since };
   // One at a time: the next one has to be idle for as long again.
   return { ...added, rest: [surplus.id], surplusSince: now };
+}
+
+/** Replicas above the maximum, which may have been lowered, whatever the ladder says: resting ones first. */
+function findTooMany(
+  { max }: Scaling,
+  situation: Situation,
+  current: readonly ReplicaFacts[],
+): string[] {
+  const idlest = current.toSorted((one, other) => one.outstanding - other.outstanding);
+  return [
+    ...findWakeable(situation).slice(Math.max(0, max - current.length)),
+    ...idlest.slice(0, Math.max(0, current.length - max)).map(toId),
+  ];
 }
 
 const isLive = ({ state }: ReplicaFacts) => state === 'starting' || state === 'ready';

@@ -336,6 +336,26 @@ describe('the number of replicas', () => {
     }
   });
 
+  test('a lower maximum holds at once, though no step of the ladder is due', () => {
+    const ladder = { asleep: 10, stopped: null, gone: null };
+    const toReplica = (state: ReplicaFacts['state'], id: string): ReplicaFacts => ({
+      ...{ id, state, revision: 1, outstanding: 0, startedAt: 0, beganAt: 0, readyAt: 1 },
+      idleSince: state === 'asleep' ? 1 : null,
+    });
+    const states = ['asleep', 'ready', 'asleep', 'ready'] as const;
+    const replicas = states.map((state, at) => toReplica(state, `${at}`));
+    const situation = {
+      ...{ revision: 1, hasFailed: false, isStopped: false, running: 0, waiting: 0 },
+      ...{ replicas, surplusSince: null, now: 2 },
+    };
+    const drained = (max: number) =>
+      decide({ min: 0, max, target: 1, ladder }, situation).drain.toSorted();
+    assert.deepEqual(drained(4), []);
+    assert.equal(drained(3).length, 1);
+    assert.deepEqual(drained(2), ['0', '2']);
+    assert.deepEqual(drained(1), ['0', '1', '2']);
+  });
+
   test('resting replicas of an older revision are removed', () => {
     const ladder = { asleep: 1, stopped: null, gone: null };
     const simulation = new Simulation({ min: 0, max: 2, target: 1, ladder }, loadAtOnce);
