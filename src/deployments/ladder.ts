@@ -11,6 +11,15 @@ export type Step = (typeof steps)[number];
 /** The steps from which a replica comes back. */
 export type Resting = Exclude<Step, 'gone'>;
 
+export interface Rest {
+  readonly step: Resting;
+  /** Since when the replica was not needed. */
+  readonly idleSince: number;
+}
+
+export const isResting = (state: string): state is Resting =>
+  state === 'asleep' || state === 'stopped';
+
 /** Seconds of idleness before each step; null if it is left out. */
 export type Ladder = { readonly [Name in Step]: number | null };
 

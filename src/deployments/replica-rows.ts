@@ -4,7 +4,7 @@
 import type { Database, Tx } from '#db/tables.ts';
 import type { EngineOrder } from '#deployments/engines/engine.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
-import type { Resting } from './ladder.ts';
+import type { Rest, Resting } from './ladder.ts';
 import { completeSpec, type DeploymentSpec } from './spec.ts';
 
 /** A replica that an earlier process launched. */
@@ -16,7 +16,7 @@ export interface StoredReplica {
   readonly startedAt: number;
   readonly readyAt: number | null;
   /** Null if it does not rest. */
-  readonly rest: { readonly step: Resting; readonly idleSince: number } | null;
+  readonly rest: Rest | null;
   /** Null if a server with another key wrote it. */
   readonly settings: ReplicaSettings | null;
 }

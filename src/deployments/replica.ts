@@ -9,7 +9,7 @@ import { sleeps } from '#deployments/engines/sleep.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { Resting } from './ladder.ts';
+import type { Rest } from './ladder.ts';
 import type { ReplicaFacts } from './scale.ts';
 import type { DeploymentSpec } from './spec.ts';
 
@@ -32,11 +32,6 @@ export interface ReplicaOrder {
   readonly rest?: Rest | null;
   /** Starts the engine, or adopts one that runs. Rejects with a sentence if it can't. */
   start(watch: StartWatch): Promise<Engine>;
-}
-
-export interface Rest {
-  readonly step: Resting;
-  readonly idleSince: number;
 }
 
 const probeEveryMs = 100;

@@ -1,7 +1,7 @@
 // Decides how many replicas a deployment has: which to start, wake, drain and let rest. Pure: it sees the replicas, the
 // requests and the time, and returns actions. It adds replicas at once, and takes them down the ladder slowly.
 
-import { type Ladder, type Resting, toFirstStepMs, toStep } from './ladder.ts';
+import { isResting, type Ladder, type Resting, toFirstStepMs, toStep } from './ladder.ts';
 
 /** How many replicas a deployment may have, and what they are for. */
 export interface Scaling {
@@ -71,7 +71,7 @@ export function toDesired({ min, max, target }: Scaling, requests: number): numb
 export function decide(scaling: Scaling, situation: Situation): Decision {
   const { revision, replicas, now } = situation;
   const live = replicas.filter(isLive);
-  const resting = replicas.filter(isResting);
+  const resting = replicas.filter(({ state }) => isResting(state));
   const none = { start: 0, resume: [], wake: [], rest: [], stop: [], surplusSince: null };
   if (situation.isStopped) return { ...none, drain: [...live, ...resting].map(toId) };
   const current = live.filter((one) => one.revision === revision);
@@ -115,12 +115,10 @@ function findTooMany(
 
 const isLive = ({ state }: ReplicaFacts) => state === 'starting' || state === 'ready';
 
-const isResting = ({ state }: ReplicaFacts) => state === 'asleep' || state === 'stopped';
-
 /** Sleeping ones first, because they wake sooner. Of those, the ones that rest for the shortest time. */
 const findWakeable = ({ replicas, revision }: Situation) =>
   replicas
-    .filter((one) => one.revision === revision && isResting(one))
+    .filter((one) => one.revision === revision && isResting(one.state))
     .toSorted(
       (one, other) =>
         Number(one.state === 'stopped') - Number(other.state === 'stopped') ||

@@ -1,6 +1,7 @@
 // A deployment as people see it.
 
 import type { Deployments, Shown } from './deployments.ts';
+import { isResting } from './ladder.ts';
 import type { DeploymentView } from './schema.ts';
 
 export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown): DeploymentView {
@@ -42,5 +43,5 @@ function toStatus({ stored, live }: Shown): DeploymentView['status'] {
   if (states.includes('ready')) return 'ready';
   if (live?.hasFailed) return 'failed';
   if (states.includes('starting')) return 'starting';
-  return states.some((state) => state === 'asleep' || state === 'stopped') ? 'asleep' : 'idle';
+  return states.some(isResting) ? 'asleep' : 'idle';
 }

@@ -12,6 +12,9 @@
 
 import type { Duplex, Readable } from 'node:stream';
 
+/** Where a machine sees the weights of its engine. */
+export const weightsFolder = '/weights';
+
 export interface MachineSpec {
   /** Instance id, 32 lower-case hex digits. The driver marks the machine with it. */
   readonly id: string;

@@ -1,8 +1,9 @@
 // Finds the weights that a deployment names, and fetches them if they are on the hub: once for this computer, before the
-// first engine starts. What an engine is given is always a path.
+// first engine starts. An engine gets a path, unless only the engine understands its source.
 
 import { stat } from 'node:fs/promises';
 import { basename, isAbsolute } from 'node:path';
+import { weightsFolder } from '#cloud/drivers/driver.ts';
 import type { Stored } from '#deployments/rows.ts';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
@@ -11,9 +12,6 @@ import type { Fetches } from '#inference/weights/fetches.ts';
 import { type Format, findStored } from '#inference/weights/selection.ts';
 import type { Store, Weights } from '#inference/weights/store.ts';
 import type { EngineOrder, StartWatch } from './engine.ts';
-
-/** Where a machine sees the weights of its engine. */
-export const weightsFolder = '/weights';
 
 export interface Located {
   /** Its source is a path that the engine can open. */

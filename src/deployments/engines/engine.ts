@@ -1,7 +1,7 @@
 // BOUNDARY. An engine that was started for a replica: a process of this computer, or a machine that runs one. A replica
 // knows nothing else of where its engine is.
 
-import type { Resting } from '#deployments/ladder.ts';
+import type { Rest } from '#deployments/ladder.ts';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 
 export interface Engine {
@@ -19,7 +19,7 @@ export interface Engine {
   /** It has answered for the first time, or again after it rested. */
   setReady?(at: number): void;
   /** Writes that it rests, for the next server to know. */
-  setResting?(rest: { readonly step: Resting; readonly idleSince: number }): Promise<void>;
+  setResting?(rest: Rest): Promise<void>;
   /** Ends the engine, but keeps its machine. May be repeated. Rejects with a sentence. Undefined if it has no machine. */
   halt?(): Promise<void>;
   /** Starts an engine that was halted. */

@@ -27,7 +27,7 @@ export function createLogTail(): LogTail {
   };
 }
 
-/** Of a progress bar, only its last state is kept. Copied, because a slice keeps the whole text alive. */
+/** Keeps only the last state of a progress bar. Copied, because a slice keeps the whole text alive. */
 function cut(text: string): string {
   const line = text.slice(text.lastIndexOf('\r', text.length - 2) + 1);
   return line.length > maxLineLength ? Buffer.from(line.slice(0, maxLineLength)).toString() : line;

@@ -132,9 +132,9 @@ class MachineEngine implements Engine {
   async connect() {
     const { id } = this.#target;
     const { machines } = this.#parts;
-    this.#hostId ??= (await machines.find(id))?.hostId ?? null;
+    const hostId = await this.#findHost();
     try {
-      return await machines.connect(this.#hostId ?? '', id, enginePort);
+      return await machines.connect(hostId, id, enginePort);
     } catch (error) {
       // Requests wait to hear whether the engine has ended.
       if (this.#hasListened && this.#refusals === 0) this.#wake();
@@ -165,9 +165,14 @@ class MachineEngine implements Engine {
   async #command(command: readonly string[], failure: string): Promise<void> {
     const { machines } = this.#parts;
     const { id } = this.#target;
-    this.#hostId ??= (await machines.find(id))?.hostId ?? null;
-    const code = await machines.run(this.#hostId ?? '', id, command);
+    const code = await machines.run(await this.#findHost(), id, command);
     if (code !== 0) throw new Error(failure);
+  }
+
+  /** Empty if there is no such machine. */
+  async #findHost(): Promise<string> {
+    this.#hostId ??= (await this.#parts.machines.find(this.#target.id))?.hostId ?? null;
+    return this.#hostId ?? '';
   }
 
   log(): readonly string[] {

@@ -26,7 +26,7 @@ const otherFiles = /\.(json|txt|model|tiktoken|jinja|py)$/;
 /** Mistral's own copy of the same weights. */
 const secondCopy = /^consolidated/;
 const maxFiles = 500;
-/** Of all names together: a machine is told them by a variable, which Linux bounds. */
+/** Length of all names together: a machine gets them in a variable, whose length Linux limits. */
 const maxNameBytes = 32_768;
 
 /** Throws a Refusal if the repository has no such weights. */

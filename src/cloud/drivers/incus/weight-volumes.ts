@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
+import { DriverError, type MachineSpec, weightsFolder } from '#cloud/drivers/driver.ts';
 import { listWeightFiles, type WeightFile } from '#cloud/drivers/shared/weight-files.ts';
 import type { IncusContext } from './context.ts';
 import { DaemonError } from './daemon-response.ts';
@@ -19,7 +19,6 @@ interface Volume {
   readonly used_by?: readonly string[] | null;
 }
 
-const folder = '/weights';
 const wholeKey = 'user.millrace.whole';
 const sourceKey = 'user.millrace.source';
 const serverKey = 'user.millrace.server';
@@ -45,7 +44,7 @@ export async function provideWeights(
       await fill(context, { name, source, files, node, image });
   });
   const { pool } = context;
-  return { weights: { type: 'disk', pool, source: name, path: folder, readonly: 'true' } };
+  return { weights: { type: 'disk', pool, source: name, path: weightsFolder, readonly: 'true' } };
 }
 
 /** Removes the volumes of this server that hold none of the sources. */
@@ -131,7 +130,7 @@ async function startFiller(context: IncusContext, { name, node, image }: Filling
     profiles: [],
     devices: {
       root: { type: 'disk', path: '/', pool },
-      weights: { type: 'disk', pool, source: name, path: folder },
+      weights: { type: 'disk', pool, source: name, path: weightsFolder },
     },
   };
   await client.run('POST', '/1.0/instances', { query: { target: node }, body });
@@ -142,7 +141,7 @@ async function startFiller(context: IncusContext, { name, node, image }: Filling
 async function push({ client, flavor }: IncusContext, filler: string, file: WeightFile) {
   const header = (name: string) => `${flavor.headerPrefix}-${name}`;
   await client.run('POST', `${filler}/files`, {
-    query: { path: `${folder}/${file.name}` },
+    query: { path: `${weightsFolder}/${file.name}` },
     body: createReadStream(file.path),
     headers: {
       [header('type')]: 'file',
