@@ -153,7 +153,7 @@ function createServerApp(
       files: batches.files,
       batches: batches.batches,
       allowedOrigins: config.inference.allowed_origins,
-      sleep: config.inference.allow_sleep ? models.standIn.unload : null,
+      sleep: config.inference.allow_sleep ? models.standIn.sleep : null,
       ...serving.bodies.inference,
     },
     cloud: {

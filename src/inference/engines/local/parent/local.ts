@@ -76,6 +76,8 @@ export interface LocalEngine extends Engine {
   contextWindow(): number | null;
   /** Ends the child unless it has requests. */
   unload(): Promise<void>;
+  /** The same, and makes the next load quick. */
+  sleep(): Promise<void>;
 }
 
 const defaultQueue: QueueLimits = { maxLength: 256, maxWaitMs: 60_000 };
@@ -142,6 +144,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     status: requests.status,
     contextWindow: () => window,
     unload: requests.unload,
+    sleep: requests.sleep,
     close: requests.close,
   };
 }

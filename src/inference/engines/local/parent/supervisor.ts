@@ -12,6 +12,7 @@ import type {
 } from '#inference/engines/local/protocol.ts';
 import { borrowNoGpu, type GpuLease } from './gpu-lease.ts';
 import { type ModelProcess, startModelProcess } from './model-process.ts';
+import { createStandby, type Standby } from './standby.ts';
 
 export interface SupervisorOptions {
   /** The model's name in messages. */
@@ -54,6 +55,8 @@ export interface Supervisor {
   readonly loaded: boolean;
   /** Ends the child as the idle timeout does. */
   unload(): Promise<void>;
+  /** Ends the child, and starts a process for the next load. */
+  sleep(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -63,6 +66,7 @@ const maxBackOffMs = 30_000;
 interface SupervisorState {
   readonly options: SupervisorOptions;
   readonly events: SupervisorEvents;
+  readonly standby: Standby;
   child: ModelProcess | null;
   loading: PromiseWithResolvers<void>;
   loaded: boolean;
@@ -85,6 +89,7 @@ export function createSupervisor(options: SupervisorOptions, events: SupervisorE
   const state: SupervisorState = {
     options,
     events,
+    standby: createStandby(options.startProcess ?? startModelProcess),
     child: null,
     loading: Promise.withResolvers<void>(),
     loaded: false,
@@ -126,11 +131,15 @@ export function createSupervisor(options: SupervisorOptions, events: SupervisorE
       state.crashes = 0;
     },
     unload,
+    async sleep() {
+      await unload();
+      if (!state.closed && state.child === null) state.standby.prepare();
+    },
     async close() {
       state.closed = true;
       stopIdleTimer();
       await endChild(state, `${name} is shutting down.`);
-      await Promise.all(state.ending);
+      await Promise.all([...state.ending, state.standby.close()]);
     },
   };
 }
@@ -153,7 +162,7 @@ function ensureChild(state: SupervisorState): void {
 
 function startChild(state: SupervisorState): void {
   const { events } = state;
-  const { toChildOptions, borrowGpu, startProcess = startModelProcess } = state.options;
+  const { toChildOptions, borrowGpu } = state.options;
   state.unable = null;
   const options = toChildOptions();
   /** Null until the child may load its model. */
@@ -161,7 +170,7 @@ function startChild(state: SupervisorState): void {
   let hasExited = false;
   /** The first line of output that names an error. The child has seen no request by then. */
   let complaint: string | null = null;
-  const child: ModelProcess = startProcess({
+  const child: ModelProcess = state.standby.take({
     output(line) {
       if (!state.loaded && /error/i.test(line)) complaint ??= line;
       events.event({ kind: 'output', line });
