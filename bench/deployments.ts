@@ -146,7 +146,8 @@ console.log('CPU of an idle server');
 for (const count of [0, 10]) {
   const idle = Array.from({ length: count }, (_, index) => [`idle-${index}`, base]);
   await withServer(Object.fromEntries(idle), async (server) => {
-    await pause(10_000);
+    // Schemas are compiled, and the heap settles, in the first minute.
+    await pause(60_000);
     const before = readCpu(server);
     await pause(30_000);
     const share = (readCpu(server).allMs - before.allMs) / 30_000;

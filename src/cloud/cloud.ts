@@ -121,6 +121,7 @@ export async function createCloud(
     firewall,
     seal,
     log,
+    singleServer: options.singleServer,
   });
   await openHosts(db, clock, hosts, options);
   const ownId = options.ownHost?.id ?? null;

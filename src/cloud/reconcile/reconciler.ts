@@ -38,14 +38,17 @@ export interface ReconcilerParts {
   firewall: InstanceFirewall;
   seal: Seal;
   log: Logger;
+  /** No other process uses the database. */
+  singleServer: boolean;
 }
 
 /** How often to look for rows that other processes wrote or left; this process nudges its own reconciler. */
-const tickMs = 1_000;
+const tickMs = { shared: 1_000, single: 5_000 };
 const observeMs = 2_000;
 
 export function createReconciler(db: Database, clock: Clock, parts: ReconcilerParts): Reconciler {
   const { claims, hosts, filesystemWork, log } = parts;
+  const lookMs = parts.singleServer ? tickMs.single : tickMs.shared;
   const timers: NodeJS.Timeout[] = [];
   let stopped = false;
   let observing: Promise<void> | undefined;
@@ -59,7 +62,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
     clock,
     nudge(inMs) {
       if (inMs === undefined) nudge();
-      else if (inMs < tickMs) setTimeout(nudge, inMs + 1).unref();
+      else if (inMs < lookMs) setTimeout(nudge, inMs + 1).unref();
     },
   };
   const work = createDueWork({
@@ -92,7 +95,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
 
   return {
     start() {
-      timers.push(setInterval(nudge, tickMs), setInterval(observeSoon, observeMs));
+      timers.push(setInterval(nudge, lookMs), setInterval(observeSoon, observeMs));
       nudge();
     },
     nudge,

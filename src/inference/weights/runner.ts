@@ -55,7 +55,7 @@ export class Runner {
     this.#parts = parts;
     this.#options = options;
     this.#beatMs = options.beatMs ?? 1_000;
-    this.#timer = setInterval(() => this.wake(), 2 * this.#beatMs).unref();
+    this.#timer = setInterval(() => this.wake(), 5 * this.#beatMs).unref();
   }
 
   get isStopping(): boolean {

@@ -96,8 +96,10 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       .catch((error: Error) => log(`machine ${id} was not adopted: ${error.message}`));
   }
   await fillImages(context, log);
-  const unwatch = watchDisks(context, (id, reason) =>
-    locks.run(id, () => stopBecause(context, served, id, reason)),
+  const unwatch = watchDisks(
+    context,
+    () => served.count > 0,
+    (id, reason) => locks.run(id, () => stopBecause(context, served, id, reason)),
   );
   return {
     name: 'sandbox',

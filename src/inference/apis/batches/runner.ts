@@ -25,6 +25,8 @@ const maxBatches = 8;
 /** Batches of one account that this server runs at once, so that one account does not keep others waiting. */
 const maxAccountBatches = 2;
 const beatMs = 1_000;
+/** How often to look for batches that other servers left; this server wakes its own runner. */
+const lookMs = 5_000;
 /** The lease must outlive several missed renewals. */
 export const leaseMs = 6_000;
 
@@ -41,7 +43,7 @@ export class BatchRunner {
 
   start(): void {
     if (this.#parts.concurrency === 0) return;
-    this.#timer = setInterval(() => this.wake(), beatMs).unref();
+    this.#timer = setInterval(() => this.wake(), lookMs).unref();
     this.wake();
   }
 

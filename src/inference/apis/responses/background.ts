@@ -24,7 +24,7 @@ const writeMs = 250;
 /** Leases are renewed this often even without events. */
 const beatMs = 5_000;
 /** How often a server looks for responses that another one queued or lost. */
-const lookMs = 2_000;
+const lookMs = 5_000;
 
 /** A response to be generated. */
 export interface Run {

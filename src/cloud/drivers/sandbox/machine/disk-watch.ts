@@ -74,8 +74,8 @@ async function findUnbounded(context: SandboxContext): Promise<string[]> {
   return found;
 }
 
-/** Checks now and then until the returned function is called. */
-export function watchDisks(context: SandboxContext, stop: StopMachine) {
+/** Checks now and then until the returned function is called. The host's space is checked while machines run. */
+export function watchDisks(context: SandboxContext, hasMachines: () => boolean, stop: StopMachine) {
   const repeat = (check: () => Promise<void>, intervalMs: number) => {
     let running = false;
     const timer = setInterval(() => {
@@ -89,9 +89,12 @@ export function watchDisks(context: SandboxContext, stop: StopMachine) {
     }, intervalMs);
     return timer.unref();
   };
+  const checkSpace = createSpaceCheck(context, stop);
   const timers = [
     repeat(() => checkDisks(context, stop), checkIntervalMs),
-    repeat(createSpaceCheck(context, stop), spaceIntervalMs),
+    repeat(async () => {
+      if (hasMachines()) await checkSpace();
+    }, spaceIntervalMs),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);

@@ -18,6 +18,7 @@ export interface ServedMachine {
 
 export interface ServedMachines {
   find(id: string): ServedMachine | undefined;
+  readonly count: number;
   /** Serves the machine if it runs, and stops serving it otherwise. The caller must hold its lock. */
   adopt(id: string): Promise<ServedMachine | undefined>;
   /** Ends the machine's sessions and frees its ssh port. The machine itself runs on. */
@@ -61,6 +62,9 @@ export function createServedMachines(context: SandboxContext): ServedMachines {
 
   return {
     find: (id) => served.get(id),
+    get count() {
+      return served.size;
+    },
     adopt,
     release,
     async close() {
