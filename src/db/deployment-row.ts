@@ -4,8 +4,10 @@
 export interface DeploymentRow {
   id: string;
   account_id: string;
-  /** The server whose computer runs the engines. */
+  /** The server that it was created on. Engines beside a server run there. */
   host_id: string;
+  /** The server that runs it now. */
+  runner_id: string;
   name: string;
   model_id: string;
   /** Sealed JSON: all settings. */
@@ -19,6 +21,17 @@ export interface DeploymentRow {
   /** 1 if it comes from the configuration file. */
   in_file: number;
   created_at: number;
+}
+
+/** One of the servers that share the database. */
+export interface ServerRow {
+  id: string;
+  /** Where the others reach it; null if they can't. */
+  url: string | null;
+  /** Sealed: the key that it accepts from the others; null if they can't reach it. */
+  key: string | null;
+  /** When it last said that it runs; 0 after it was stopped. */
+  seen_at: number;
 }
 
 /** A replica of a deployment, from its start to its end. Kept for a month. */

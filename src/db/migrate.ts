@@ -30,6 +30,7 @@ import * as replicas from '#db/migrations/0022-replicas.ts';
 import * as deploymentsInFile from '#db/migrations/0023-deployments-in-file.ts';
 import * as machineWeights from '#db/migrations/0025-machine-weights.ts';
 import * as restingReplicas from '#db/migrations/0026-resting-replicas.ts';
+import * as servers from '#db/migrations/0028-servers.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -58,6 +59,7 @@ const migrations: Record<string, Migration> = {
   '0023-deployments-in-file': deploymentsInFile,
   '0025-machine-weights': machineWeights,
   '0026-resting-replicas': restingReplicas,
+  '0028-servers': servers,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -16,7 +16,7 @@ import type {
   ModelGpuRow,
   TurnRow,
 } from './cloud-rows.ts';
-import type { DeploymentRow, DeploymentRunRow, ReplicaRow } from './deployment-row.ts';
+import type { DeploymentRow, DeploymentRunRow, ReplicaRow, ServerRow } from './deployment-row.ts';
 import type {
   ResponseEventsRow,
   ResponseItemRow,
@@ -58,6 +58,7 @@ export interface Tables {
   deployments: DeploymentRow;
   deployment_runs: DeploymentRunRow;
   replicas: ReplicaRow;
+  servers: ServerRow;
   files: FileRow;
   file_blocks: FileBlockRow;
   batches: BatchRow;

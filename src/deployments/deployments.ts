@@ -30,6 +30,7 @@ import { LiveDeployment, type LiveParts } from './live-deployment.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
 import type { CostView, DeploymentChange, NewDeployment } from './schema.ts';
+import type { ServerRows } from './server-rows.ts';
 import { changeSpec, type DeploymentSpec, isSameEngine, toSpec } from './spec.ts';
 
 export interface DeploymentsParts {
@@ -46,6 +47,8 @@ export interface DeploymentsParts {
   readonly registry: BackendRegistry;
   readonly router: Router;
   readonly engines: Engines;
+  /** Null if no other server uses the database. */
+  readonly servers: ServerRows | null;
 }
 
 export interface Shown {
@@ -61,8 +64,6 @@ export class Deployments {
   readonly #live = new Map<string, LiveDeployment>();
   readonly #mutex = createKeyedMutex();
   readonly #liveParts: LiveParts;
-  /** Replicas that an earlier process launched and no deployment has adopted yet. */
-  #left: readonly StoredReplica[] = [];
   /** The account of deployments that come from the configuration file. */
   #fileAccountId = '';
   #isClosed = false;
@@ -89,14 +90,14 @@ export class Deployments {
   async start(accountId: string, inFile: FileDeployments): Promise<void> {
     const { engines, runs } = this.#parts;
     await runs.open();
-    this.#left = await engines.findLeft();
+    await engines.clean();
+    const left = await engines.findLeft();
     this.#fileAccountId = accountId;
     await this.configure(inFile);
-    const unwanted = this.#left.filter(
+    const unwanted = left.filter(
       ({ deploymentId, settings }) => settings === null || !this.#live.has(deploymentId),
     );
     for (const replica of unwanted) await engines.release(replica);
-    this.#left = [];
   }
 
   /** Applies the deployments of the configuration file. Those that left it are drained and removed. */
@@ -191,20 +192,56 @@ export class Deployments {
     });
   }
 
-  /** Reads the rows, which another server may have changed. */
+  /** Reads the rows, which another server may have changed. Must be called about every 5 seconds. */
   refresh(): Promise<void> {
     return this.#mutex.run('refresh', async () => {
-      const stored = await this.#parts.rows.own();
-      if (this.#isClosed) return;
+      const { rows, engines } = this.#parts;
+      await this.#takeOverLost();
+      const stored = await rows.own();
+      const isNew = stored.some(({ id }) => !this.#live.has(id));
+      const left = isNew ? await engines.findLeft() : [];
       const ids = new Set(stored.map(({ id }) => id));
+      const missing = [...this.#live].filter(([id]) => !ids.has(id));
+      const taken = await rows.findExisting(missing.map(([id]) => id));
+      if (this.#isClosed) return;
       for (const one of stored) {
         const live = this.#live.get(one.id);
         if (live !== undefined) live.set(one);
-        else this.#live.set(one.id, this.#open(one));
+        else this.#live.set(one.id, this.#open(one, left));
       }
-      for (const [id, live] of this.#live) if (!ids.has(id)) live.remove();
+      for (const [id, live] of missing) {
+        if (taken.has(id)) this.#leave(id, live);
+        else live.remove();
+      }
       this.tick();
     });
+  }
+
+  /** Runs the deployments on machines whose server is lost. */
+  async #takeOverLost(): Promise<void> {
+    const { servers, rows, engines, log } = this.#parts;
+    if (servers === null || this.#isClosed) return;
+    await servers.beat();
+    const others = await rows.ofOthers();
+    const lost = await servers.findLost(others.map(({ runnerId }) => runnerId));
+    for (const stored of others) {
+      const { name, runnerId, spec } = stored;
+      if (!lost.has(runnerId) || spec.runs_on === 'host' || !engines.isPlace(spec.runs_on))
+        continue;
+      if (!(await rows.takeOver(stored))) continue;
+      log.warn({ deployment: name, server: runnerId }, 'the server is lost: this one takes over');
+      for (const replica of await engines.findLeft()) {
+        const isOwn = replica.deploymentId === stored.id;
+        if (isOwn && !(await engines.reaches(replica))) await engines.release(replica);
+      }
+    }
+  }
+
+  /** Another server runs it now. */
+  #leave(id: string, live: LiveDeployment): void {
+    this.#live.delete(id);
+    this.#parts.runs.forget(id);
+    void live.leave();
   }
 
   /** Must be called about once a second. It reads no database. */
@@ -263,11 +300,12 @@ export class Deployments {
     await Promise.all([...this.#live.values()].map((live) => live.leave()));
     this.#recordRuns();
     await this.#parts.runs.save().catch(() => {});
+    await this.#parts.servers?.leave().catch(() => {});
   }
 
-  #open(stored: Stored): LiveDeployment {
-    const left = this.#left.filter(({ deploymentId }) => deploymentId === stored.id);
-    return new LiveDeployment(this.#liveParts, stored, left);
+  #open(stored: Stored, left: readonly StoredReplica[]): LiveDeployment {
+    const own = left.filter(({ deploymentId }) => deploymentId === stored.id);
+    return new LiveDeployment(this.#liveParts, stored, own);
   }
 
   async #check(spec: DeploymentSpec): Promise<void> {

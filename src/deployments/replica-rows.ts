@@ -27,6 +27,13 @@ export interface ReplicaSettings {
   readonly key: string;
 }
 
+/** Another server runs the deployment now, and this one must leave its machines alone. */
+export class TakenOver extends Error {
+  constructor() {
+    super('The deployment was removed, or another server runs it now.');
+  }
+}
+
 export class ReplicaRows {
   readonly #db: Database;
   readonly #seal: Seal;
@@ -38,7 +45,7 @@ export class ReplicaRows {
     this.#hostId = hostId;
   }
 
-  /** Those of this server. */
+  /** Those of the deployments that this server runs. */
   async own(): Promise<StoredReplica[]> {
     const rows = await this.#db
       .selectFrom('replicas')
@@ -61,12 +68,20 @@ export class ReplicaRows {
     }));
   }
 
+  /** Throws TakenOver if another server runs the deployment by now. */
   async insert(
     tx: Tx,
     { id, deployment, revision, spec }: EngineOrder,
     { key, startedAt }: { key: string; startedAt: number },
   ): Promise<void> {
     const settings: ReplicaSettings = { spec, key };
+    const owned = await tx
+      .selectFrom('deployments')
+      .select('id')
+      .where('id', '=', deployment.id)
+      .where('runner_id', '=', this.#hostId)
+      .executeTakeFirst();
+    if (owned === undefined) throw new TakenOver();
     await tx
       .insertInto('replicas')
       .values({
@@ -105,7 +120,14 @@ export class ReplicaRows {
       .execute();
   }
 
+  /** Throws TakenOver if another server runs the deployment by now. */
   async remove(tx: Tx, id: string): Promise<void> {
+    const row = await tx
+      .selectFrom('replicas')
+      .select('host_id')
+      .where('id', '=', id)
+      .executeTakeFirst();
+    if (row !== undefined && row.host_id !== this.#hostId) throw new TakenOver();
     await tx.deleteFrom('replicas').where('id', '=', id).execute();
   }
 

@@ -1,8 +1,9 @@
-// Deployments as rows. The environment of the engine is encrypted. Each belongs to the server that created it, because
-// its engines are processes of that computer.
+// Deployments as rows. The environment of the engine is encrypted. Each is run by one server at a time: engines beside a
+// server by the one that it was created on, machines by any.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { DeploymentRow } from '#db/deployment-row.ts';
+import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
@@ -14,7 +15,8 @@ export interface Stored {
   readonly id: string;
   readonly name: string;
   readonly accountId: string;
-  readonly hostId: string;
+  /** The server that runs it. */
+  readonly runnerId: string;
   readonly spec: DeploymentSpec;
   readonly revision: number;
   readonly isStopped: boolean;
@@ -45,9 +47,53 @@ export class DeploymentRows {
     this.#hostId = hostId;
   }
 
-  /** Those of this server. */
+  /** Those that this server runs. */
   own(): Promise<Stored[]> {
-    return this.#read('host_id', this.#hostId);
+    return this.#read('runner_id', this.#hostId);
+  }
+
+  /** Those of other servers. */
+  async ofOthers(): Promise<Stored[]> {
+    const rows = await this.#db
+      .selectFrom('deployments')
+      .selectAll()
+      .where('runner_id', '!=', this.#hostId)
+      .orderBy('created_at')
+      .orderBy('id')
+      .execute();
+    return rows.flatMap((row) => this.#tryToOpen(row) ?? []);
+  }
+
+  /** Runs a deployment from now on. Returns false if its server has changed, or it is gone. */
+  takeOver({ id, accountId, runnerId }: Stored): Promise<boolean> {
+    return this.#db.transaction().execute(async (tx) => {
+      // The server may not be lost after all, and launch or release a machine at this moment.
+      await lockAccount(tx, accountId);
+      const { numUpdatedRows } = await tx
+        .updateTable('deployments')
+        .set({ runner_id: this.#hostId })
+        .where('id', '=', id)
+        .where('runner_id', '=', runnerId)
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) return false;
+      await tx
+        .updateTable('replicas')
+        .set({ host_id: this.#hostId })
+        .where('deployment_id', '=', id)
+        .execute();
+      return true;
+    });
+  }
+
+  /** Which of these deployments still exist. */
+  async findExisting(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    if (ids.length === 0) return new Set();
+    const rows = await this.#db
+      .selectFrom('deployments')
+      .select('id')
+      .where('id', 'in', ids)
+      .execute();
+    return new Set(rows.map(({ id }) => id));
   }
 
   /** Those of an account, on every server. */
@@ -114,6 +160,7 @@ export class DeploymentRows {
         id,
         account_id: accountId,
         host_id: this.#hostId,
+        runner_id: this.#hostId,
         name,
         ...this.#close(id, spec),
         previous: null,
@@ -164,7 +211,7 @@ export class DeploymentRows {
   }
 
   /** Leaves out what a server with another key wrote. */
-  async #read(column: 'host_id' | 'account_id', value: string): Promise<Stored[]> {
+  async #read(column: 'runner_id' | 'account_id', value: string): Promise<Stored[]> {
     const rows = await this.#db
       .selectFrom('deployments')
       .selectAll()
@@ -200,7 +247,7 @@ export class DeploymentRows {
       id: row.id,
       name: row.name,
       accountId: row.account_id,
-      hostId: row.host_id,
+      runnerId: row.runner_id,
       spec: this.#open(row.id, row.spec),
       revision: row.revision,
       isStopped: row.stopped === 1,

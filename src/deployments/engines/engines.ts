@@ -15,8 +15,12 @@ import {
 
 export interface Engines {
   readonly start: StartEngine;
-  /** Removes the files of an earlier process, whose own engines ended with it. Returns its replicas on machines. */
+  /** Removes the files of an earlier process, whose own engines ended with it. */
+  clean(): Promise<void>;
+  /** The replicas on machines of this server's deployments, which an earlier process or another server launched. */
   findLeft(): Promise<readonly StoredReplica[]>;
+  /** Whether this server can connect to the machine of the replica. */
+  reaches(replica: StoredReplica): Promise<boolean>;
   /** Opens the engine of a replica that an earlier process launched. */
   adopt(replica: StoredReplica): Promise<Engine>;
   /** Terminates the machine of a replica that an earlier process launched. */
@@ -39,9 +43,12 @@ export function createEngines(
         ? startHostEngine(host, { ...order, spec })
         : launchMachineEngine(machine, { ...order, spec }, mount);
     },
-    async findLeft() {
-      await rm(host.folder, { recursive: true, force: true });
-      return machine.replicaRows.own();
+    clean: () => rm(host.folder, { recursive: true, force: true }),
+    findLeft: () => machine.replicaRows.own(),
+    async reaches({ id }) {
+      const { machines } = machine;
+      const state = await machines.find(id);
+      return state !== undefined && machines.reaches(state.hostId);
     },
     adopt: ({ id, accountId, settings }) =>
       openMachineEngine(machine, { id, accountId, key: settings?.key ?? '' }),

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { CloudError } from '#cloud/errors.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
-import type { ReplicaRows } from '#deployments/replica-rows.ts';
+import { type ReplicaRows, TakenOver } from '#deployments/replica-rows.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Engine, EngineOrder } from './engine.ts';
 import {
@@ -270,7 +270,8 @@ class MachineEngine implements Engine {
       try {
         await releaseMachine(this.#parts, accountId, id);
         break;
-      } catch {
+      } catch (error) {
+        if (error instanceof TakenOver) return;
         await pause(waitMs);
       }
     }

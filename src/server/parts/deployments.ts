@@ -11,6 +11,7 @@ import { createEngines } from '#deployments/engines/engines.ts';
 import { createFits, type Fits, toMemoryPlaces } from '#deployments/fits/fits.ts';
 import { ReplicaRows } from '#deployments/replica-rows.ts';
 import { DeploymentRows } from '#deployments/rows.ts';
+import { ServerRows } from '#deployments/server-rows.ts';
 import type { OpenedCloud } from './cloud.ts';
 import type { Core } from './core.ts';
 import type { Models, Serving } from './inference.ts';
@@ -47,6 +48,7 @@ export function openDeployments(
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
   const hourlyCents = (type: string) => offers().find(type)?.type.price_cents_per_hour ?? 0;
+  const servers = core.sqlite === null ? new ServerRows(db, clock, hostId) : null;
   const shared = { db, clock, log, audit, catalog, registry, router };
-  return new Deployments({ ...shared, rows, runs, fits, engines, hourlyCents });
+  return new Deployments({ ...shared, rows, runs, fits, engines, servers, hourlyCents });
 }
