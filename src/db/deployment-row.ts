@@ -39,6 +39,7 @@ export interface DeploymentRunRow {
   /** Id of the replica. */
   id: string;
   deployment_id: string;
+  /** Since when its engine loads: later than its start by the time for fetching weights. */
   started_at: number;
   /** Null if it never answered. */
   ready_at: number | null;

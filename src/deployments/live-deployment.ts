@@ -113,7 +113,7 @@ export class LiveDeployment {
       state: replica.state,
       outstanding: this.#outstanding(replica),
       startedAt: replica.startedAt,
-      beganAt: replica.beganAt,
+      loadingSince: replica.loadingSince,
       readyAt: replica.readyAt,
       idleSince: replica.idleSince,
     }));
@@ -259,7 +259,7 @@ export class LiveDeployment {
   get #readyBy(): number | null {
     const [first] = this.#replicas.filter(({ state }) => state === 'starting');
     const loadMs = this.#parts.loadMs(this.id);
-    return first === undefined || loadMs === null ? null : first.beganAt + loadMs;
+    return first === undefined || loadMs === null ? null : first.loadingSince + loadMs;
   }
 
   #progress = () => this.#replicas.find(({ state }) => state === 'starting')?.progress() ?? null;

@@ -52,7 +52,6 @@ export class Replica {
   /** Ends a start that has no engine yet. */
   readonly #abort = new AbortController();
   #phase = 'starting';
-  /** The time before, such as that for fetching weights, does not count as a slow start. */
   #loadingSince: number;
   /** Aborted when the engine has ended. */
   readonly #over = new AbortController();
@@ -63,7 +62,6 @@ export class Replica {
   #actions: Promise<void> = Promise.resolve();
   #engine: Engine | null = null;
   #state: ReplicaFacts['state'] = 'starting';
-  #beganAt: number;
   #readyAt: number | null = null;
   #rest: Rest | null = null;
   #isWaking = false;
@@ -82,7 +80,6 @@ export class Replica {
     this.revision = revision;
     this.startedAt = startedAt;
     this.#loadingSince = startedAt;
-    this.#beganAt = startedAt;
     this.#recipe = recipes[spec.engine];
     this.#done = this.#run(order);
     if (rest === null) this.#act((engine) => this.#getReady(engine, readyAt));
@@ -93,9 +90,8 @@ export class Replica {
     return this.#state;
   }
 
-  /** When its start began, or its last wake. */
-  get beganAt(): number {
-    return this.#beganAt;
+  get loadingSince(): number {
+    return this.#loadingSince;
   }
 
   get readyAt(): number | null {
@@ -172,7 +168,6 @@ export class Replica {
     this.#isWaking = this.#state === 'asleep';
     this.#state = 'starting';
     this.#rest = null;
-    this.#beganAt = now;
     this.#loadingSince = now;
     this.#readyAt = null;
     const isAsleep = this.#isWaking;

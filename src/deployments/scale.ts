@@ -24,8 +24,8 @@ export interface ReplicaFacts {
   readonly state: 'starting' | 'ready' | 'draining' | 'stopping' | Resting;
   readonly outstanding: number;
   readonly startedAt: number;
-  /** When its start began, or its last wake. */
-  readonly beganAt: number;
+  /** When its engine was started, or woken. The time before, such as that for fetching weights, is not counted as loading. */
+  readonly loadingSince: number;
   /** Null until it is ready, and while it wakes. */
   readonly readyAt: number | null;
   /** Since when it was not needed; null unless it rests. */
@@ -176,11 +176,11 @@ function findReplaced(
 
 /**
  * The replica to remove: the one with the fewest requests. A replica that is starting stays, and so does one that became
- * ready more recently than its start took: otherwise it would have been started for nothing.
+ * ready more recently than it loaded: otherwise it would have been started for nothing.
  */
 function findSurplus(current: readonly ReplicaFacts[], now: number): ReplicaFacts | null {
   const removable = current.filter(
-    ({ readyAt, beganAt }) => readyAt !== null && now - readyAt >= readyAt - beganAt,
+    ({ readyAt, loadingSince }) => readyAt !== null && now - readyAt >= readyAt - loadingSince,
   );
   return removable.toSorted((one, other) => one.outstanding - other.outstanding)[0] ?? null;
 }

@@ -52,7 +52,7 @@ class Simulation {
   step(): void {
     this.now += stepMs;
     for (const replica of this.replicas) {
-      if (replica.state === 'starting' && this.now - replica.beganAt >= replica.loadMs) {
+      if (replica.state === 'starting' && this.now - replica.loadingSince >= replica.loadMs) {
         setState(replica, 'ready');
         replica.readyAt = this.now;
       }
@@ -113,7 +113,7 @@ class Simulation {
   #wake(replica: Simulated): void {
     assert(isResting(replica) && replica.revision === this.revision);
     setState(replica, 'starting');
-    replica.beganAt = this.now;
+    replica.loadingSince = this.now;
     replica.readyAt = null;
     replica.idleSince = null;
     this.woken += 1;
@@ -135,7 +135,7 @@ class Simulation {
       state: 'starting',
       outstanding: 0,
       startedAt: this.now,
-      beganAt: this.now,
+      loadingSince: this.now,
       readyAt: null,
       idleSince: null,
       drainedSince: null,
@@ -157,9 +157,9 @@ class Simulation {
     const current = this.replicas.filter(({ revision }) => revision === this.revision);
     for (const one of this.#find(drain))
       assert(this.isStopped || one.revision !== this.revision || isResting(one));
-    for (const { readyAt, beganAt } of this.#find(rest)) {
+    for (const { readyAt, loadingSince } of this.#find(rest)) {
       assert(readyAt !== null, 'a replica that is still loading does not rest');
-      assert(this.now - readyAt >= readyAt - beganAt, 'a replica serves as long as it loaded');
+      assert(this.now - readyAt >= readyAt - loadingSince, 'a replica serves as long as it loaded');
       assert(current.filter(isLive).length > this.scaling.min, 'never below the minimum');
     }
     if (wake.length > 0) {
@@ -308,7 +308,7 @@ describe('the number of replicas', () => {
       while (simulation.drained === 0) simulation.step();
       assert(simulation.now - idleSince >= toFirstStepMs(ladder));
       // One that has to stay for as long as it loaded may come late, and leave steps out.
-      const isLate = replica.readyAt - replica.beganAt > toFirstStepMs(ladder);
+      const isLate = replica.readyAt - replica.loadingSince > toFirstStepMs(ladder);
       while (simulation.replicas.length > 0) {
         const state: Simulated['state'] = replica.state;
         if (state === 'asleep' || state === 'stopped')
@@ -339,7 +339,7 @@ describe('the number of replicas', () => {
   test('a lower maximum holds at once, though no step of the ladder is due', () => {
     const ladder = { asleep: 10, stopped: null, gone: null };
     const toReplica = (state: ReplicaFacts['state'], id: string): ReplicaFacts => ({
-      ...{ id, state, revision: 1, outstanding: 0, startedAt: 0, beganAt: 0, readyAt: 1 },
+      ...{ id, state, revision: 1, outstanding: 0, startedAt: 0, loadingSince: 0, readyAt: 1 },
       idleSince: state === 'asleep' ? 1 : null,
     });
     const states = ['asleep', 'ready', 'asleep', 'ready'] as const;

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
-import type { FitsView } from '#deployments/schema.ts';
+import type { CostView, FitsView } from '#deployments/schema.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
@@ -26,6 +26,10 @@ const files = {
   'model.safetensors': randomBytes(100_000),
 };
 
+/** Goes by itself, and can be turned. */
+let turnedMs = 0;
+const clock = { now: () => Date.now() + turnedMs };
+
 describe('weights of deployments', () => {
   let hub: TestHub;
   let server: TestServer;
@@ -35,7 +39,7 @@ describe('weights of deployments', () => {
     hub = await startHub();
     hub.add(repo, files);
     const models = { hub_url: hub.url, disk_reserve_gib: 0 };
-    server = await startTestServer({ config: { models } });
+    server = await startTestServer({ clock, config: { models } });
     owner = await server.join();
     deployments = openTestDeployments(server, owner);
   });
@@ -111,6 +115,36 @@ describe('weights of deployments', () => {
     hub.add('acme/large', { ...files, 'config.json': Buffer.from(JSON.stringify(large)) });
     await deployments.create('large', { source: 'acme/large' });
     assert.match(await (await deployments.chat()).text(), /does not fit: it needs .* GiB/);
+  });
+
+  test('an hour of fetching is not counted as time to load', async () => {
+    hub.add('acme/long', files);
+    hub.pauseAfter(50_000);
+    await deployments.create('long', {
+      ...{ source: 'acme/long', hold_requests: 1, hold_seconds: 7_200 },
+      ...{ ladder: { gone: 60 }, env: { LOAD_MS: '300' } },
+    });
+    const answer = deployments.chat();
+    await until('it fetches', async () =>
+      /fetching weights \d/.test((await deployments.show('long')).replicas[0]?.progress ?? ''),
+    );
+    turnedMs += 3_600_000;
+    hub.release();
+    assert.equal((await answer).status, 200);
+    const { data } = await deployments.call<CostView>('GET', '/long/cost');
+    assert(data.engine_seconds < 60, `${data.engine_seconds} s`);
+    // It may go as soon as it is idle: it need not serve for as long as it fetched.
+    await until('it is gone', async () => {
+      turnedMs += 1_000;
+      return (await deployments.show('long')).replicas.length === 0;
+    });
+    const held = deployments.chat();
+    const refused = await until('a request is refused', async () => {
+      const response = await deployments.chat();
+      return response.status === 503 ? response : undefined;
+    });
+    assert(Number(refused.headers.get('retry-after')) < 60);
+    assert.equal((await held).status, 200);
   });
 
   test('a deployment that is stopped while it waits for weights ends at once', async () => {

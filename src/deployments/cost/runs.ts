@@ -1,4 +1,4 @@
-// When the replicas of deployments started, became ready and ended. It is written at each of these moments and once a
+// When the engines of replicas started, became ready and ended. It is written at each of these moments and once a
 // minute, so that a server that is killed loses at most a minute. What a start takes is estimated from it.
 
 import type { DeploymentRunRow } from '#db/deployment-row.ts';
@@ -68,11 +68,13 @@ export class DeploymentRuns {
     const current = new Map(
       replicas.map((replica) => {
         const run = known.get(replica.id) ?? newRun(deploymentId, replica, hourlyCents);
+        // Until it loads, there is neither an engine nor a machine.
+        if (run.ready_at === null) run.started_at = replica.loadingSince;
         if (run.ready_at === null && replica.readyAt !== null) {
           run.ready_at = replica.readyAt;
           // One that an earlier process started was ready before.
           if (replica.startedAt >= this.#openedAt)
-            this.#addLoad(deploymentId, replica.readyAt - replica.startedAt);
+            this.#addLoad(deploymentId, run.ready_at - run.started_at);
           this.#unsaved.set(run.id, run);
         }
         run.seen_at = now;
@@ -137,6 +139,7 @@ export class DeploymentRuns {
       .values(runs)
       .onConflict((conflict) =>
         conflict.column('id').doUpdateSet(({ ref, fn }) => ({
+          started_at: ref('excluded.started_at'),
           ready_at: fn.coalesce('deployment_runs.ready_at', 'excluded.ready_at'),
           seen_at: ref('excluded.seen_at'),
         })),
@@ -152,13 +155,13 @@ export class DeploymentRuns {
 
 const newRun = (
   deploymentId: string,
-  { id, startedAt }: ReplicaFacts,
+  { id, loadingSince }: ReplicaFacts,
   hourlyCents: number,
 ): DeploymentRunRow => ({
   id,
   deployment_id: deploymentId,
-  started_at: startedAt,
+  started_at: loadingSince,
   ready_at: null,
-  seen_at: startedAt,
+  seen_at: loadingSince,
   hourly_cents: hourlyCents,
 });

@@ -43,7 +43,7 @@ export interface EngineOrder {
 
 /** How a replica follows the start of its engine. */
 export interface StartWatch {
-  /** Called with what is done before there is an engine. */
+  /** Called with what is done before there is an engine. The engine loads from the last call on. */
   report(progress: string): void;
   /** The replica is stopped. */
   readonly signal: AbortSignal;

@@ -39,6 +39,7 @@ export function createEngines(
   return {
     async start(order, watch) {
       const { spec, mount } = await weights.locate(order, watch);
+      watch.report('starting');
       return spec.runs_on === 'host'
         ? startHostEngine(host, { ...order, spec })
         : launchMachineEngine(machine, { ...order, spec }, mount);
