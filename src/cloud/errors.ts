@@ -109,13 +109,18 @@ export const launchFilesystemNotFound = (name: string, region: string) =>
     'Choose a filesystem in the same region as the instance and try again.',
   );
 
+const noCapacity = 'instance-operations/launch/insufficient-capacity';
+
 export const insufficientCapacity = () =>
   new CloudError(
     400,
-    'instance-operations/launch/insufficient-capacity',
+    noCapacity,
     'Not enough capacity to fulfill launch request.',
     'Choose an instance type with more availability, or try again later.',
   );
+
+export const isCapacityMissing = (error: unknown): boolean =>
+  error instanceof CloudError && error.code === noCapacity;
 
 export const instanceBusy = () =>
   new CloudError(

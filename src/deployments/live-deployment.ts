@@ -111,6 +111,7 @@ export class LiveDeployment {
       id: replica.id,
       revision: replica.revision,
       state: replica.state,
+      isWaiting: replica.isWaiting,
       outstanding: this.#outstanding(replica),
       startedAt: replica.startedAt,
       loadingSince: replica.loadingSince,

@@ -65,6 +65,7 @@ export class Replica {
   #readyAt: number | null = null;
   #rest: Rest | null = null;
   #isWaking = false;
+  #isWaiting = false;
   #ending: 'stop' | 'leave' | null = null;
   /** What came of the last attempt to generate a token, as a sentence. */
   #lastProbe = '';
@@ -88,6 +89,10 @@ export class Replica {
 
   get state(): ReplicaFacts['state'] {
     return this.#state;
+  }
+
+  get isWaiting(): boolean {
+    return this.#isWaiting;
   }
 
   get loadingSince(): number {
@@ -203,7 +208,11 @@ export class Replica {
   /** From the start to the end of the engine. Never throws. */
   async #run({ start }: ReplicaOrder): Promise<void> {
     try {
-      this.#engine = await start({ report: this.#report, signal: this.#abort.signal });
+      this.#engine = await start({
+        report: (progress) => this.#report(progress, false),
+        reportWaiting: (progress) => this.#report(progress, true),
+        signal: this.#abort.signal,
+      });
       const ended = await this.#serve(this.#engine);
       if (this.#ending === null && ended !== null) this.failure = this.#explain(ended);
     } catch (error) {
@@ -219,10 +228,11 @@ export class Replica {
     this.#parts.changed();
   }
 
-  #report = (progress: string): void => {
+  #report(progress: string, isWaiting: boolean): void {
     this.#phase = progress;
+    this.#isWaiting = isWaiting;
     this.#loadingSince = this.#parts.clock.now();
-  };
+  }
 
   /** Resolves with a sentence on how the engine ended, or null if that is no failure. */
   async #serve(engine: Engine): Promise<string | null> {

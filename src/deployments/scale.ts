@@ -22,6 +22,8 @@ export interface ReplicaFacts {
    * have ended. `stopping`: its process is ending.
    */
   readonly state: 'starting' | 'ready' | 'draining' | 'stopping' | Resting;
+  /** True while it waits for a free machine: nothing was started for it. */
+  readonly isWaiting: boolean;
   readonly outstanding: number;
   readonly startedAt: number;
   /** When its engine was started, or woken. The time before, such as that for fetching weights, is not counted as loading. */
@@ -82,7 +84,7 @@ export function decide(scaling: Scaling, situation: Situation): Decision {
   const start = situation.hasFailed
     ? 0
     : Math.min(missing - wake.length, toRoom(scaling, situation));
-  const tooMany = findTooMany(scaling, situation, current);
+  const tooMany = findTooMany(scaling, situation, current, desired);
   const { gone, stopped: stop } = lower(
     scaling.ladder,
     resting.filter(({ id }) => !wake.includes(id) && !tooMany.includes(id)),
@@ -90,26 +92,35 @@ export function decide(scaling: Scaling, situation: Situation): Decision {
   );
   const drain = [...findReplaced(scaling, situation, current, desired), ...gone, ...tooMany];
   const added = { ...none, start, resume, wake, drain, stop };
-  if (current.length <= desired) return added;
+  const kept = current.filter(({ id }) => !tooMany.includes(id));
+  if (kept.length <= desired) return added;
   const since = situation.surplusSince ?? now;
   const isDue = now - since >= toFirstStepMs(scaling.ladder);
-  const kept = current.filter(({ id }) => !tooMany.includes(id));
   const surplus = isDue ? findSurplus(kept, now) : null;
   if (surplus === null) return { ...added, surplusSince: since };
   // One at a time: the next one has to be idle for as long again.
   return { ...added, rest: [surplus.id], surplusSince: now };
 }
 
-/** Replicas above the maximum, which may have been lowered, whatever the ladder says: resting ones first. */
+/**
+ * Replicas that are removed whatever the ladder says: those above the maximum, which may have been lowered, resting ones
+ * first, and those that are not needed and still wait for a machine.
+ */
 function findTooMany(
   { max }: Scaling,
   situation: Situation,
   current: readonly ReplicaFacts[],
+  desired: number,
 ): string[] {
-  const idlest = current.toSorted((one, other) => one.outstanding - other.outstanding);
+  const idlest = current.toSorted(
+    (one, other) =>
+      Number(other.isWaiting) - Number(one.isWaiting) || one.outstanding - other.outstanding,
+  );
+  const isTooMany = ({ isWaiting }: ReplicaFacts, at: number) =>
+    at < current.length - (isWaiting ? desired : max);
   return [
     ...findWakeable(situation).slice(Math.max(0, max - current.length)),
-    ...idlest.slice(0, Math.max(0, current.length - max)).map(toId),
+    ...idlest.filter(isTooMany).map(toId),
   ];
 }
 

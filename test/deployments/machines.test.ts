@@ -218,6 +218,29 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
     assert.deepEqual(await instances(), []);
   });
 
+  test('while all machines are in use it waits for one, and a client that leaves ends that', async () => {
+    const types = await call<Record<string, unknown>>('GET', '/instance-types');
+    const largest = Object.keys(types.data).findLast((name) => /^cpu_\d+x_general$/.test(name));
+    await create({ name: 'large', model: 'hermes3-70b', runs_on: largest, min: 1 });
+    await until('it has a machine', async () => (await instances()).length === 1);
+    await create();
+    const isWaiting = async () =>
+      (await show()).replicas[0]?.progress === `waiting for a free ${type}`;
+    const leaving = new AbortController();
+    const json = { model, messages: [{ role: 'user', content: 'Hi' }] };
+    const left = server.fetch('/v1/chat/completions', { json, signal: leaving.signal });
+    await until('it waits', isWaiting);
+    leaving.abort();
+    await left.catch(() => {});
+    await until('nothing waits', async () => (await show()).replicas.length === 0);
+    const answer = chat();
+    await until('it waits', isWaiting);
+    assert.equal((await show()).status, 'starting');
+    await call('DELETE', '/deployments/large');
+    assert.equal((await answer).status, 200);
+    assert.equal((await show()).reason, null);
+  });
+
   test('an update moves from machines to the host and back without a pause', async () => {
     await create({ min: 1 });
     await until('it is ready', isReady);

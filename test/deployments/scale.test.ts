@@ -34,6 +34,8 @@ class Simulation {
   revision = 1;
   isStopped = false;
   hasFailed = false;
+  /** How many replicas find a machine. */
+  machines = Number.POSITIVE_INFINITY;
   now = 0;
   started = 0;
   woken = 0;
@@ -52,12 +54,15 @@ class Simulation {
   step(): void {
     this.now += stepMs;
     for (const replica of this.replicas) {
-      if (replica.state === 'starting' && this.now - replica.loadingSince >= replica.loadMs) {
+      if (replica.isWaiting) this.#findMachine(replica);
+      else if (replica.state === 'starting' && this.now - replica.loadingSince >= replica.loadMs) {
         setState(replica, 'ready');
         replica.readyAt = this.now;
       }
     }
-    this.replicas = this.replicas.filter(({ state }) => state !== 'stopping');
+    this.replicas = this.replicas.filter(
+      ({ state, isWaiting }) => state !== 'stopping' && !(state === 'draining' && isWaiting),
+    );
     for (const replica of this.replicas)
       if (replica.state === 'draining' && replica.outstanding === 0)
         this.#lower(replica, replica.drainedSince);
@@ -127,12 +132,19 @@ class Simulation {
     }
   }
 
+  #findMachine(replica: Simulated): void {
+    const used = this.replicas.filter(({ isWaiting }) => !isWaiting).length;
+    replica.isWaiting = used >= this.machines;
+    replica.loadingSince = this.now;
+  }
+
   #start(): void {
     this.started += 1;
     this.replicas.push({
       id: `${this.started}`,
       revision: this.revision,
       state: 'starting',
+      isWaiting: true,
       outstanding: 0,
       startedAt: this.now,
       loadingSince: this.now,
@@ -156,7 +168,7 @@ class Simulation {
   #check({ drain, rest, wake, start, resume }: Decision): void {
     const current = this.replicas.filter(({ revision }) => revision === this.revision);
     for (const one of this.#find(drain))
-      assert(this.isStopped || one.revision !== this.revision || isResting(one));
+      assert(this.isStopped || one.revision !== this.revision || isResting(one) || one.isWaiting);
     for (const { readyAt, loadingSince } of this.#find(rest)) {
       assert(readyAt !== null, 'a replica that is still loading does not rest');
       assert(this.now - readyAt >= readyAt - loadingSince, 'a replica serves as long as it loaded');
@@ -336,10 +348,29 @@ describe('the number of replicas', () => {
     }
   });
 
+  test('replicas that wait for a machine go when they are not needed, and ready ones stay', () => {
+    const ladder = { asleep: null, stopped: null, gone: 1 };
+    const simulation = new Simulation({ min: 0, max: 4, target: 1, ladder }, loadAtOnce);
+    simulation.machines = 1;
+    simulation.waiting = 4;
+    for (let step = 0; step < 100; step++) simulation.step();
+    assert.deepEqual([simulation.started, simulation.running], [4, 4]);
+    simulation.end(3);
+    for (let step = 0; step < 100; step++) simulation.step();
+    assert.deepEqual(
+      simulation.replicas.map(({ id, state }) => [id, state]),
+      [['1', 'ready']],
+    );
+    simulation.end(1);
+    for (let step = 0; step < 100; step++) simulation.step();
+    assert.deepEqual(simulation.replicas, []);
+  });
+
   test('a lower maximum holds at once, though no step of the ladder is due', () => {
     const ladder = { asleep: 10, stopped: null, gone: null };
     const toReplica = (state: ReplicaFacts['state'], id: string): ReplicaFacts => ({
-      ...{ id, state, revision: 1, outstanding: 0, startedAt: 0, loadingSince: 0, readyAt: 1 },
+      ...{ id, state, revision: 1, isWaiting: false, outstanding: 0 },
+      ...{ startedAt: 0, loadingSince: 0, readyAt: 1 },
       idleSince: state === 'asleep' ? 1 : null,
     });
     const states = ['asleep', 'ready', 'asleep', 'ready'] as const;

@@ -4,8 +4,10 @@
 import type { Duplex } from 'node:stream';
 import { serverOf } from '#accounts/audit.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
+import { isCapacityMissing } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { Offers } from '#cloud/placement/instance-types.ts';
+import type { Place } from '#cloud/placement/place.ts';
 import type { InstanceStatus } from '#db/cloud-rows.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { InstanceEvents } from './instance-events.ts';
@@ -35,8 +37,11 @@ export interface EngineMachineState {
 
 export interface EngineMachines {
   offers(type: string): boolean;
-  /** `writeRows` runs in the transaction of the launch. Throws CloudError if it is refused. */
-  launch(order: EngineMachineOrder, writeRows: (tx: Tx) => Promise<void>): Promise<void>;
+  /**
+   * `writeRows` runs in the transaction of the launch. Returns false if every host that could run the machine is full now.
+   * Throws CloudError if it is refused.
+   */
+  launch(order: EngineMachineOrder, writeRows: (tx: Tx) => Promise<void>): Promise<boolean>;
   /** Terminates the machine. Does nothing more than `writeRows` if it is gone. */
   release: Instances['release'];
   find(id: string): Promise<EngineMachineState | undefined>;
@@ -78,14 +83,22 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
         tags: [{ key: 'deployment', value: name }],
         ...(image !== null && { image: { family: image } }),
       };
-      await parts.launch(serverOf(order.accountId), input, {
+      const owner = {
         deploymentId: order.deploymentId,
         instanceId: order.id,
         weights: order.weights,
         // The engine is reached from this server.
-        isAllowed: ({ hostId }) => reaches(hostId),
+        isAllowed: ({ hostId }: Place) => reaches(hostId),
         writeRows,
-      });
+      };
+      try {
+        await parts.launch(serverOf(order.accountId), input, owner);
+        return true;
+      } catch (error) {
+        const { pool = null } = parts.offers().find(order.instanceType) ?? {};
+        if (pool === null || !isCapacityMissing(error)) throw error;
+        return false;
+      }
     },
     release: instances.release,
     find: (id) =>

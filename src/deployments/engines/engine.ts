@@ -45,6 +45,8 @@ export interface EngineOrder {
 export interface StartWatch {
   /** Called with what is done before there is an engine. The engine loads from the last call on. */
   report(progress: string): void;
+  /** As `report`, while it waits for what others use. Nothing is lost if it is stopped. */
+  reportWaiting(progress: string): void;
   /** The replica is stopped. */
   readonly signal: AbortSignal;
 }

@@ -42,7 +42,7 @@ export function createEngines(
       watch.report('starting');
       return spec.runs_on === 'host'
         ? startHostEngine(host, { ...order, spec })
-        : launchMachineEngine(machine, { ...order, spec }, mount);
+        : launchMachineEngine(machine, { ...order, spec }, mount, watch);
     },
     clean: () => rm(host.folder, { recursive: true, force: true }),
     findLeft: () => machine.replicaRows.own(),

@@ -7,7 +7,7 @@ import { CloudError } from '#cloud/errors.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { type ReplicaRows, TakenOver } from '#deployments/replica-rows.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { Engine, EngineOrder } from './engine.ts';
+import type { Engine, EngineOrder, StartWatch } from './engine.ts';
 import {
   enginePort,
   findEnding,
@@ -41,19 +41,43 @@ const refusedEveryMs = 250;
 const maxGoneMs = 30_000;
 const goneEveryMs = 250;
 const maxRetryMs = 30_000;
+/** How often a launch is tried while no machine is free. The interval doubles from the first to the second. */
+const minCapacityMs = 500;
+const maxCapacityMs = 5_000;
 
-/** `weights` is what the machine must see of this computer. Rejects with the reason if the cloud refuses the launch. */
+/**
+ * Waits while no machine of the type is free. `weights` is what the machine must see of this computer. Rejects with the
+ * reason if the cloud refuses the launch.
+ */
 export async function launchMachineEngine(
   parts: MachineEngineParts,
   order: EngineOrder,
   weights: string | null,
+  watch: StartWatch,
 ): Promise<Engine> {
   const { id, deployment, spec } = order;
-  const { clock, machines, replicaRows } = parts;
   const key = randomBytes(24).toString('hex');
+  for (let waitMs = minCapacityMs; ; waitMs = Math.min(maxCapacityMs, waitMs * 2)) {
+    if (await tryLaunch(parts, order, weights, key)) break;
+    watch.reportWaiting(`waiting for a free ${spec.runs_on}`);
+    await pause(waitMs, undefined, { signal: watch.signal });
+  }
+  watch.report('launching the machine');
+  return openMachineEngine(parts, { id, accountId: deployment.accountId, key });
+}
+
+/** Returns false if no machine is free. */
+async function tryLaunch(
+  parts: MachineEngineParts,
+  order: EngineOrder,
+  weights: string | null,
+  key: string,
+): Promise<boolean> {
+  const { id, deployment, spec } = order;
+  const { clock, machines, replicaRows } = parts;
   const startedAt = clock.now();
   try {
-    await machines.launch(
+    return await machines.launch(
       {
         id,
         accountId: deployment.accountId,
@@ -72,7 +96,6 @@ export async function launchMachineEngine(
       await releaseMachine(parts, deployment.accountId, id).catch(() => {});
     throw error;
   }
-  return openMachineEngine(parts, { id, accountId: deployment.accountId, key });
 }
 
 /** For a machine that was launched, by this process or by an earlier one. */
