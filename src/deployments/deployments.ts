@@ -76,6 +76,7 @@ export class Deployments {
       engines,
       changed: () => this.tick(),
       failed: (reason) => log.warn({ reason }, 'the engine of a deployment failed'),
+      couldNotRest: (reason) => log.warn({ reason }, 'an idle engine could not rest'),
       outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
       taken: (model, name) => registry.find(model, name)?.taken ?? 0,
       loadMs: (id) => parts.runs.loadMs(id),

@@ -19,6 +19,8 @@ export interface ReplicaParts {
   changed(): void;
   /** Called when the replica has ended by itself. */
   failed(reason: string): void;
+  /** Called when its engine did not take a step of the ladder. */
+  couldNotRest(reason: string): void;
 }
 
 export interface ReplicaOrder {
@@ -65,6 +67,8 @@ export class Replica {
   #readyAt: number | null = null;
   #rest: Rest | null = null;
   #isWaking = false;
+  /** True if its engine was told to end, or its machine was adopted with such an engine. */
+  #isHalted = false;
   #isWaiting = false;
   #ending: 'stop' | 'leave' | null = null;
   /** What came of the last attempt to generate a token, as a sentence. */
@@ -153,10 +157,13 @@ export class Replica {
     this.#state = rest.step;
     this.#rest = rest;
     this.#act(async (engine) => {
-      // Before it is done: a server that adopts it wakes an engine that is awake without harm.
-      await engine.setResting?.(rest);
-      if (rest.step === 'stopped') await halt(engine);
-      else await this.#post(sleeps[this.spec.engine]?.path, 'could not be put to sleep');
+      try {
+        // Before it is done: the server that adopts it does it again.
+        await engine.setResting?.(rest);
+        await this.#lower(engine, rest.step);
+      } catch (error) {
+        this.#skip(rest, (error as Error).message);
+      }
     });
   }
 
@@ -165,7 +172,39 @@ export class Replica {
     this.#rest = rest;
     this.#state = rest.step;
     // The earlier process may have ended before it did that.
-    if (rest.step === 'stopped') this.#act(halt);
+    const isDone = rest.step === 'asleep' && sleeps[this.spec.engine]?.isRepeatable === false;
+    if (!isDone) this.#act((engine) => this.#lowerAdopted(engine, rest));
+  }
+
+  /** Its host may not be connected yet. */
+  async #lowerAdopted(engine: Engine, rest: Rest): Promise<void> {
+    const { clock } = this.#parts;
+    const deadline = clock.now() + adoptionMs;
+    while (!this.#over.signal.aborted) {
+      try {
+        return await this.#lower(engine, rest.step);
+      } catch (error) {
+        if (clock.now() >= deadline) return this.#skip(rest, (error as Error).message);
+        await setTimeout(probeEveryMs);
+      }
+    }
+  }
+
+  /** Rejects with a sentence. */
+  async #lower(engine: Engine, step: Rest['step']): Promise<void> {
+    this.#isHalted = step === 'stopped';
+    if (this.#isHalted) await halt(engine);
+    else await this.#post(sleeps[this.spec.engine]?.path, 'could not be put to sleep');
+  }
+
+  /** Takes the next step down, after one that failed. That is no failed start: the replica is not needed. */
+  #skip({ step, idleSince }: Rest, reason: string): void {
+    this.#parts.couldNotRest(reason);
+    // It is needed again.
+    if (this.#rest === null) return;
+    if (step === 'asleep' && this.spec.ladder.stopped !== null)
+      this.rest({ step: 'stopped', idleSince });
+    else void this.stop();
   }
 
   /** Becomes ready again, as by a start. */
@@ -175,10 +214,9 @@ export class Replica {
     this.#rest = null;
     this.#loadingSince = now;
     this.#readyAt = null;
-    const isAsleep = this.#isWaking;
     this.#act(async (engine) => {
-      if (isAsleep) await this.#post(sleeps[this.spec.engine]?.wakePath, 'could not be woken');
-      else await engine.revive?.();
+      if (this.#isHalted) await engine.revive?.();
+      else await this.#post(sleeps[this.spec.engine]?.wakePath, 'could not be woken');
       await this.#getReady(engine, null);
     });
   }

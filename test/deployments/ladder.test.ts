@@ -101,6 +101,15 @@ describe('an idle deployment', () => {
     assert.match(reason ?? '', /could not be woken: its status was 500/);
   });
 
+  test('is removed if it does not fall asleep, and that is no failed start', async () => {
+    await createSleeper({ SLEEP_STATUS: '500' });
+    assert.equal((await deployments.chat()).status, 200);
+    await untilStatus('idle', 600_000);
+    await until('it is gone', async () => (await show()).replicas.length === 0);
+    assert.equal((await show()).reason, null);
+    assert.equal((await deployments.chat()).status, 200);
+  });
+
   test('wakes when its minimum is raised, and does not sleep below it', async () => {
     await createSleeper();
     await deployments.chat();

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
+import { openExistingDatabase } from '#db/open.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { missingProgram } from '#test/support/conformance/ssh-client.ts';
 import { type RunningProcess, serveMillrace } from '#test/support/process.ts';
@@ -61,6 +62,10 @@ describe('machines of a server that is killed', { skip: missingProgram('unshare'
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }),
     });
+  async function readLog(): Promise<string> {
+    const response = await send('GET', '/api/v1/deployments/tested/log');
+    return ((await response.json()) as { data: { lines: string[] } }).data.lines.join('\n');
+  }
   const machines = () => readdirSync(join(dataDir, 'machines'));
   const isReady = async () => (await show()).status === 'ready';
   async function kill() {
@@ -98,6 +103,29 @@ describe('machines of a server that is killed', { skip: missingProgram('unshare'
     assert.equal(response.status, 200, await response.text());
     assert.deepEqual(machines(), [before]);
     await send('POST', '/api/v1/deployments/tested', { ladder: null });
+  });
+
+  test('an engine that was to fall asleep when the server was killed does so afterwards', async () => {
+    await send('DELETE', '/api/v1/deployments/tested');
+    await until('its machine is gone', () => machines().length === 0);
+    const vllm = 'exec /run/machine/node engine.ts "$@"';
+    await create({
+      ...{ engine: 'vllm', program: './vllm', args: [], source: '/nowhere' },
+      setup: `cat >engine.ts <<'TEXT'\n${engine}\nTEXT\nprintf '#!/bin/sh\\n${vllm}\\n' >vllm; chmod 700 vllm`,
+      ladder: { asleep: 600, gone: 3_600 },
+    });
+    assert.equal((await chat()).status, 200);
+    await kill();
+    const db = await openExistingDatabase({ url: null, poolSize: 1, dataDir });
+    const resting = { resting: 'asleep', idle_since: Date.now() } as const;
+    await db.updateTable('replicas').set(resting).execute();
+    await db.destroy();
+    await restart();
+    assert.equal((await show()).status, 'asleep');
+    await until('it sleeps', async () => /^fell asleep$/m.test(await readLog()));
+    const response = await chat();
+    assert.equal(response.status, 200, await response.text());
+    assert.equal((await show()).reason, null);
   });
 
   test('a machine whose deployment was removed is terminated by the next server', async () => {

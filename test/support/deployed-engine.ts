@@ -21,7 +21,8 @@ const {
   FIRST_FILE = '',
   FIRST_FAILS_BY = 'exit',
   EXIT_AFTER_MS = '',
-  /** Status of the response to a request that wakes it. */
+  /** Status of the responses to requests that put it to sleep and wake it. */
+  SLEEP_STATUS = '200',
   WAKE_STATUS = '200',
 } = process.env;
 if (FAIL !== '') {
@@ -50,9 +51,9 @@ const server = createServer(async (request, response) => {
     return reply(500, { error: {} });
   }
   if (canSleep && request.url === '/sleep?level=1') {
-    isAsleep = true;
-    console.log('fell asleep');
-    return reply(200, {});
+    isAsleep = SLEEP_STATUS === '200';
+    if (isAsleep) console.log('fell asleep');
+    return reply(Number(SLEEP_STATUS), {});
   }
   if (canSleep && request.url === '/wake_up') {
     isAsleep = false;
