@@ -32,11 +32,11 @@ const maxFailures = 3;
 const retryMs = 250;
 /** A replica that ran this long was started well. */
 const soundMs = 60_000;
-/** How long running requests of a draining replica may take. */
+/** How long running requests of a replica that is removed may take. */
 const maxDrainMs = 600_000;
 
 interface Drain {
-  readonly deadline: number;
+  readonly since: number;
   /** Since when the replica was not needed; null if it is removed whatever the ladder says. */
   readonly idleSince: number | null;
 }
@@ -288,10 +288,12 @@ export class LiveDeployment {
   }
 
   #drain(replica: Replica, now: number, idleSince: number | null): void {
+    // It is being removed already.
+    if (this.#draining.get(replica)?.idleSince === null) return;
     const hasNone = replica.readyAt === null || replica.idleSince !== null;
     replica.drain();
     if (hasNone) void replica.stop();
-    else this.#draining.set(replica, { deadline: now + maxDrainMs, idleSince });
+    else this.#draining.set(replica, { since: now, idleSince });
   }
 
   /** Takes the step of the ladder that is due. */
@@ -308,13 +310,14 @@ export class LiveDeployment {
   }
 
   #stopDrained(now: number): void {
-    for (const [replica, { deadline, idleSince }] of this.#draining) {
+    for (const [replica, { since, idleSince }] of this.#draining) {
       // A request may have chosen the replica just before, so it is only stopped in a later tick.
-      const isNew = deadline - now === maxDrainMs;
-      const isBusy = this.#outstanding(replica) > 0;
-      if (isNew || (isBusy && now < deadline)) continue;
+      if (since === now) continue;
+      // Nothing hurries a replica that is only to rest.
+      const mayFinish = idleSince !== null || now - since < maxDrainMs;
+      if (mayFinish && this.#outstanding(replica) > 0) continue;
       this.#draining.delete(replica);
-      this.#rest(replica, now, isBusy ? null : idleSince);
+      this.#rest(replica, now, idleSince);
     }
   }
 

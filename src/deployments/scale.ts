@@ -56,7 +56,7 @@ export interface Decision {
   readonly resume: readonly string[];
   /** Ids of resting replicas that are needed again. */
   readonly wake: readonly string[];
-  /** Ids of replicas to drain and remove. Resting ones have nothing to drain. */
+  /** Ids of replicas to drain and remove. Resting ones have nothing to drain, and some may be draining already. */
   readonly drain: readonly string[];
   /** Ids of replicas to drain, which then take the step of the ladder that is due. */
   readonly rest: readonly string[];
@@ -75,7 +75,8 @@ export function decide(scaling: Scaling, situation: Situation): Decision {
   const live = replicas.filter(isLive);
   const resting = replicas.filter(({ state }) => isResting(state));
   const none = { start: 0, resume: [], wake: [], rest: [], stop: [], surplusSince: null };
-  if (situation.isStopped) return { ...none, drain: [...live, ...resting].map(toId) };
+  if (situation.isStopped)
+    return { ...none, drain: replicas.filter(({ state }) => state !== 'stopping').map(toId) };
   const current = live.filter((one) => one.revision === revision);
   const desired = toDesired(scaling, situation.running + situation.waiting);
   const resume = findDraining(situation).slice(0, Math.max(0, desired - current.length));
@@ -175,7 +176,9 @@ function findReplaced(
   current: readonly ReplicaFacts[],
   desired: number,
 ): string[] {
-  const older = replicas.filter((one) => one.revision !== revision && isLive(one));
+  const older = replicas.filter(
+    (one) => one.revision !== revision && (isLive(one) || one.state === 'draining'),
+  );
   const ready = current.filter(({ state }) => state === 'ready').length;
   const kept = ready === 0 && desired > 0 ? max : Math.max(0, desired - ready);
   const serving = older

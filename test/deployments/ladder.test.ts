@@ -101,6 +101,30 @@ describe('an idle deployment', () => {
     assert.match(reason ?? '', /could not be woken: its status was 500/);
   });
 
+  test('lets long requests of a surplus replica finish, and then takes the step that is due', async () => {
+    const LAST_FILE = join(makeFolder(), 'last');
+    await createSleeper({ LAST_FILE });
+    await deployments.call('POST', '/tested', { min: 2, max: 2 });
+    const states = async () => (await tick()).data.replicas.map(({ state }) => state).toSorted();
+    await until('both are ready', async () => `${await states()}` === 'ready,ready');
+    const answers: Response[] = [];
+    await until('each has a request', async () => {
+      // Different ones, because a replica that knows a prompt is preferred.
+      const messages = [{ role: 'user', content: `${answers.length}` }];
+      answers.push(await deployments.chat({ stream: true, messages }));
+      return (await show()).replicas.every(({ requests }) => requests > 0);
+    });
+    await deployments.call('POST', '/tested', { min: 0 });
+    turnedMs += 600_000;
+    await until('one drains', async () => `${await states()}` === 'draining,ready');
+    turnedMs += 1_200_000;
+    await tick();
+    writeFileSync(LAST_FILE, '');
+    for (const answer of answers) assert.match(await answer.text(), /\[DONE\]/);
+    await until('it sleeps', async () => (await states()).includes('asleep'));
+    assert.equal((await states()).length, 2);
+  });
+
   test('is removed if it does not fall asleep, and that is no failed start', async () => {
     await createSleeper({ SLEEP_STATUS: '500' });
     assert.equal((await deployments.chat()).status, 200);

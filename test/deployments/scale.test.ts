@@ -89,9 +89,10 @@ class Simulation {
       this.#drain(replica, surplusSince);
     }
     for (const replica of this.#find(decision.drain)) {
-      assert(isLive(replica) || isResting(replica));
+      assert.notEqual(replica.state, 'stopping');
       if (isResting(replica)) setState(replica, 'stopping');
-      else this.#drain(replica, null);
+      else if (replica.state !== 'draining' || replica.drainedSince !== null)
+        this.#drain(replica, null);
     }
     for (let count = 0; count < decision.start; count++) this.#start();
     this.#checkMaximum();

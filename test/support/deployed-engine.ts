@@ -21,6 +21,8 @@ const {
   FIRST_FILE = '',
   FIRST_FAILS_BY = 'exit',
   EXIT_AFTER_MS = '',
+  /** Streams wait for this file before their last token. */
+  LAST_FILE = '',
   /** Status of the responses to requests that put it to sleep and wake it. */
   SLEEP_STATUS = '200',
   WAKE_STATUS = '200',
@@ -86,8 +88,10 @@ const server = createServer(async (request, response) => {
     response.write(
       `data: ${JSON.stringify({ ...shared, object: 'chat.completion.chunk', choices, ...rest })}\n\n`,
     );
-  for (const content of words) {
+  for (const [at, content] of words.entries()) {
     await setTimeout(Number(TOKEN_MS));
+    while (LAST_FILE !== '' && at === words.length - 1 && !existsSync(LAST_FILE))
+      await setTimeout(10);
     send([{ index: 0, delta: { content }, finish_reason: null }]);
   }
   send([{ index: 0, delta: {}, finish_reason: 'stop' }]);
