@@ -1,5 +1,5 @@
-// Divides the requests of a model among its deployments, so that together they start the replicas that are needed and no
-// more. Pure.
+// What requests demand of deployments. Those of a model are divided among its deployments, so that together they start the
+// replicas that are needed and no more. Pure.
 
 /** What one deployment has and may start. */
 export interface Share {
@@ -50,3 +50,11 @@ export function divideDemand(
 
 /** Replicas for the weight, if another one were started. */
 const fullness = ({ replicas, weight }: Share) => (replicas + 1) / weight;
+
+/**
+ * Compares how many requests each replica had been given at two moments. The count of a replica that rested begins anew.
+ */
+export const hasNewRequests = (
+  before: ReadonlyMap<string, number>,
+  after: ReadonlyMap<string, number>,
+): boolean => [...after].some(([id, count]) => count > 0 && count !== (before.get(id) ?? 0));

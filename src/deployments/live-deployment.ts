@@ -7,7 +7,7 @@ import type { HealthTarget, Liveness } from '#deployments/engines/liveness.ts';
 import { recipes } from '#deployments/engines/recipes.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { newId } from '#lib/ids.ts';
-import type { Share } from './demand.ts';
+import { hasNewRequests, type Share } from './demand.ts';
 import { toStep } from './ladder.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
 import type { StoredReplica } from './replica-rows.ts';
@@ -50,8 +50,8 @@ export class LiveDeployment {
   /** Replicas whose last health check failed. */
   #suspects: ReadonlySet<Replica> = new Set();
   #surplusSince: number | null = null;
-  /** Requests that the replicas had been given at the last tick. */
-  #taken = 0;
+  /** Requests that each replica had been given at the last tick, by its id. */
+  #taken: ReadonlyMap<string, number> = new Map();
   #failures = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
   /** The log of the last replica that failed. */
@@ -181,7 +181,7 @@ export class LiveDeployment {
     const { spec, revision, isStopped } = this.#stored;
     const replicas = this.replicas();
     const running = replicas.reduce((sum, { outstanding }) => sum + outstanding, 0);
-    const hasNewRequests = this.#countNewRequests() > 0;
+    const hasNewRequests = this.#hasNewRequests();
     const idleSince = this.#surplusSince;
     const { start, surplusSince, ...ids } = decide(
       { min: this.min, max: spec.max, target: spec.target, ladder: spec.ladder },
@@ -211,13 +211,12 @@ export class LiveDeployment {
   }
 
   /** Since the last tick. Most requests begin and end between two ticks. */
-  #countNewRequests(): number {
+  #hasNewRequests(): boolean {
     const before = this.#taken;
-    this.#taken = this.#replicas.reduce(
-      (sum, replica) => sum + this.#parts.taken(replica.spec.model, this.#nameOf(replica)),
-      0,
+    this.#taken = new Map(
+      this.#replicas.map((one) => [one.id, this.#parts.taken(one.spec.model, this.#nameOf(one))]),
     );
-    return this.#taken - before;
+    return hasNewRequests(before, this.#taken);
   }
 
   /** What the registry of backends is given. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { divideDemand, type Share } from '#deployments/demand.ts';
+import { divideDemand, hasNewRequests, type Share } from '#deployments/demand.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 
@@ -49,5 +49,17 @@ describe('the requests of a model', () => {
       assert.equal(sum([...given.values()]), Math.min(waiting + overflow, sum(shares.map(roomOf))));
       for (const one of shares) assert((given.get(one.name) ?? 0) <= roomOf(one));
     }
+  });
+});
+
+describe('new requests', () => {
+  test('are seen though another replica has left, or the count of one began anew', () => {
+    const hasNew = (before: Record<string, number>, after: Record<string, number>) =>
+      hasNewRequests(new Map(Object.entries(before)), new Map(Object.entries(after)));
+    assert(hasNew({ left: 10, stays: 1 }, { stays: 2 }));
+    assert(hasNew({ woken: 10 }, { woken: 1 }));
+    assert(hasNew({}, { started: 1 }));
+    assert(!hasNew({ left: 10, stays: 1 }, { stays: 1 }));
+    assert(!hasNew({ rests: 10 }, { rests: 0 }));
   });
 });
