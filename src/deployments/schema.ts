@@ -140,8 +140,11 @@ export const DeploymentView = Type.Object({
   weight: Type.Number(),
   check_memory: Type.Boolean(),
   revision: Type.Integer(),
-  /** `asleep`: the next request wakes a replica. `idle`: there is none, and the next request starts one. */
-  status: OneOf(['ready', 'starting', 'asleep', 'idle', 'stopped', 'failed']),
+  /**
+   * `asleep`: the next request wakes a replica. `idle`: there is none, and the next request starts one. `stopping`: it was
+   * stopped, and its last requests finish.
+   */
+  status: OneOf(['ready', 'starting', 'asleep', 'idle', 'stopping', 'stopped', 'failed']),
   /** Why it failed, as a sentence. */
   reason: Nullable,
   running: Type.Integer(),

@@ -2,6 +2,7 @@
 
 import type { Deployments, Shown } from './deployments.ts';
 import { isResting } from './ladder.ts';
+import type { ReplicaFacts } from './scale.ts';
 import type { DeploymentView } from './schema.ts';
 
 export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown): DeploymentView {
@@ -38,9 +39,13 @@ export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown):
 }
 
 function toStatus({ stored, live }: Shown): DeploymentView['status'] {
-  if (stored.isStopped) return 'stopped';
-  const states = (live?.replicas() ?? []).map(({ state }) => state);
-  if (states.includes('ready')) return 'ready';
+  const replicas = live?.replicas() ?? [];
+  if (stored.isStopped) return replicas.length === 0 ? 'stopped' : 'stopping';
+  const states = replicas.map(({ state }) => state);
+  // The next request of a draining replica ends its draining.
+  const isReady = ({ state, revision }: ReplicaFacts) =>
+    state === 'ready' || (state === 'draining' && revision === stored.revision);
+  if (replicas.some(isReady)) return 'ready';
   if (live?.hasFailed) return 'failed';
   if (states.includes('starting')) return 'starting';
   return states.some(isResting) ? 'asleep' : 'idle';

@@ -1,11 +1,12 @@
 // Deployments through HTTP, with real processes as engines.
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { databases } from '#test/support/databases.ts';
+import { makeFolder } from '#test/support/process.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -171,7 +172,25 @@ for (const database of databases) {
       assert.deepEqual([revision, replicas[0]?.id], [1, before?.id]);
       await call('POST', '/tested/stop');
       await call('POST', '/tested', { max: 2 });
-      assert.equal((await show()).status, 'stopped');
+      await until('it is stopped', async () => (await show()).status === 'stopped');
+    });
+
+    test('is ready while its only replica drains, and stopping until the last request has ended', async () => {
+      const LAST_FILE = join(makeFolder(), 'last');
+      await create({ env: { LAST_FILE } });
+      const answer = await chat({ stream: true });
+      const states = async () => (await show()).replicas.map(({ state }) => state);
+      await until('it runs', async () => (await show()).running === 1);
+      await call('POST', '/tested/stop');
+      await until('it drains', async () => `${await states()}` === 'draining');
+      assert.equal((await show()).status, 'stopping');
+      await call('POST', '/tested/start');
+      assert.equal((await show()).status, 'ready');
+      await call('POST', '/tested/stop');
+      writeFileSync(LAST_FILE, '');
+      assert.match(await answer.text(), /\[DONE\]/);
+      await until('it is stopped', async () => (await show()).status === 'stopped');
+      assert.deepEqual(await states(), []);
     });
 
     test('an engine that prints without end, forks and ignores SIGTERM harms nothing', async () => {

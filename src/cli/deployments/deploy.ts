@@ -82,9 +82,10 @@ async function waitUntilReady(
       const { data } = await client.get<{ data: DeploymentView }>(toPath(deployment));
       const isResting = data.status === 'idle' || data.status === 'asleep';
       if (data.status === 'ready' || (isResting && isAnswered)) return data;
-      if (data.status === 'failed' || data.status === 'stopped') {
+      if (data.status === 'failed' || data.status === 'stopping' || data.status === 'stopped') {
         const hint = `See \`millrace deployments logs ${data.name}\`.`;
-        throw new CliError(`${data.name} ${data.status}. ${data.reason ?? ''} ${hint}`);
+        const what = data.status === 'failed' ? 'failed' : 'was stopped';
+        throw new CliError(`${data.name} ${what}. ${data.reason ?? ''} ${hint}`);
       }
       progress.show(describeProgress(data));
       await setTimeout(pollMs);

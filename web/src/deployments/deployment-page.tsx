@@ -76,7 +76,7 @@ function Actions({ deployment, isActing, onChoose }: ActionsProps) {
     doneMessage: ({ name }) => `Deployment “${name}” removed.`,
     onDeleted: () => navigate('/deployments'),
   });
-  const isStopped = deployment.status === 'stopped';
+  const isStopped = deployment.status === 'stopped' || deployment.status === 'stopping';
   return (
     <Group gap="xs">
       <Button

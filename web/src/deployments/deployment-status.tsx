@@ -9,6 +9,7 @@ const tones: Record<DeploymentView['status'], Tone> = {
   starting: 'busy',
   asleep: 'off',
   idle: 'off',
+  stopping: 'busy',
   stopped: 'off',
   failed: 'bad',
 };
@@ -38,6 +39,7 @@ export function DeploymentStatus({ deployment }: { deployment: DeploymentView })
 function toHint({ status, replicas }: DeploymentView): string | null {
   if (status === 'asleep') return 'wakes with the next request';
   if (status === 'idle') return 'starts with the next request';
+  if (status === 'stopping') return 'running requests finish';
   if (status !== 'starting') return null;
   return replicas.find(({ state }) => state === 'starting')?.progress ?? null;
 }
