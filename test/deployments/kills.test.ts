@@ -5,7 +5,12 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { missingProgram } from '#test/support/conformance/ssh-client.ts';
 import { type DatabaseKind, databases } from '#test/support/databases.ts';
-import { KilledDeployment, type Place, type Victim } from '#test/support/killed-deployment.ts';
+import {
+  type IdleStep,
+  KilledDeployment,
+  type Place,
+  type Victim,
+} from '#test/support/killed-deployment.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 import { until } from '#test/support/until.ts';
@@ -17,6 +22,9 @@ const moments = [
   'starting',
   'ready',
   'serving',
+  'asleep',
+  'stopped',
+  'waking',
   'draining',
   'stopping',
 ] as const;
@@ -33,6 +41,7 @@ interface Round {
   readonly victim: Victim;
   readonly moment: Moment;
   readonly place: Place;
+  readonly step: IdleStep;
   readonly loadMs: number;
   readonly delayMs: number;
 }
@@ -55,10 +64,13 @@ async function killOften(
   const random = createRandom(propertySeed + victim.length);
   const possible = moments.slice(moments.indexOf(firstMoment[victim]));
   for (let count = 0; count < rounds; count++) {
+    const moment = possible[random(possible.length)] ?? 'ready';
+    const isOnMachine = victim === 'machine' || moment === 'stopped' || random(3) > 0;
     const round: Round = {
       victim,
-      moment: possible[random(possible.length)] ?? 'ready',
-      place: victim === 'machine' || random(3) > 0 ? 'machine' : 'host',
+      moment,
+      place: isOnMachine ? 'machine' : 'host',
+      step: toIdleStep(moment, isOnMachine && random(2) > 0),
       loadMs: random(500),
       delayMs: random(300),
     };
@@ -70,14 +82,21 @@ async function killOften(
 
 const isStopped = (moment: Moment) => moment === 'draining' || moment === 'stopping';
 
+function toIdleStep(moment: Moment, wakesFromStopped: boolean): IdleStep {
+  if (moment === 'waking') return wakesFromStopped ? 'stopped' : 'asleep';
+  return moment === 'asleep' || moment === 'stopped' ? moment : null;
+}
+
 async function playRound(tested: KilledDeployment, round: Round): Promise<void> {
-  const { victim, moment } = round;
+  const { victim, moment, step } = round;
   const env = { LOAD_MS: `${round.loadMs}`, TOKEN_MS: '20', TOKENS: '20' };
-  await tested.create(round.place, env);
+  await tested.create(round.place, step, env);
   const requests = moment === 'created' ? [] : [tested.chat(), tested.chat({ stream: true })];
+  await reach(tested, round, Promise.allSettled(requests));
+  if (moment === 'waking') requests.push(tested.chat());
   const answers = Promise.allSettled(requests);
-  await reach(tested, moment, answers);
   await tested.kill(victim, round.delayMs);
+  await tested.keepAwake(step);
   if (isStopped(moment)) await tested.send('POST', '/api/v1/deployments/tested/start');
   const { status, text } = await tested.chat();
   assert.equal(status, 200, text);
@@ -94,7 +113,7 @@ async function playRound(tested: KilledDeployment, round: Round): Promise<void> 
 /** Resolves when the deployment is in the state to be killed in, or has just left it. */
 async function reach(
   tested: KilledDeployment,
-  moment: Moment,
+  { moment, step }: Round,
   answers: Promise<unknown>,
 ): Promise<void> {
   const has = async (state: string) =>
@@ -105,6 +124,7 @@ async function reach(
   if (moment === 'ready') await until('it is ready', () => has('ready'));
   if (moment === 'serving' || moment === 'draining') await until('it serves', isServing);
   if (moment === 'stopping') await answers;
+  if (step !== null) await until(`it is ${step}`, () => has(step));
   if (!isStopped(moment)) return;
   await tested.send('POST', '/api/v1/deployments/tested/stop');
   await until(`it is ${moment}`, async () => !(await has('ready')));

@@ -1,5 +1,5 @@
 // An engine for tests of deployments: a program with OpenAI's API that says which process answered. The environment
-// decides how it behaves. Started as vLLM is, it also sleeps as vLLM does.
+// decides how it behaves. Started as vLLM or SGLang is, it also sleeps as that does.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -8,8 +8,8 @@ import { setTimeout } from 'node:timers/promises';
 const {
   VLLM_API_KEY,
   VLLM_SERVER_DEV_MODE,
-  PORT = process.argv[process.argv.indexOf('--port') + 1],
-  API_KEY = VLLM_API_KEY,
+  PORT = argumentOf('--port'),
+  API_KEY = VLLM_API_KEY ?? argumentOf('--api-key'),
   LOAD_MS = '0',
   FAIL = '',
   TOKEN_MS = '0',
@@ -35,7 +35,10 @@ console.log(`loading version ${VERSION}`);
 const isFirst = FIRST_FILE !== '' && !existsSync(FIRST_FILE);
 if (isFirst) writeFileSync(FIRST_FILE, '');
 let answers = 0;
-const canSleep = process.argv.includes('--enable-sleep-mode') && VLLM_SERVER_DEV_MODE === '1';
+const isVllm = process.argv.includes('--enable-sleep-mode') && VLLM_SERVER_DEV_MODE === '1';
+const isSglang = process.argv.includes('--enable-memory-saver');
+const sleepPath = isVllm ? '/sleep?level=1' : isSglang ? '/release_memory_occupation' : null;
+const wakePath = isVllm ? '/wake_up' : isSglang ? '/resume_memory_occupation' : null;
 let isAsleep = false;
 const readyAt = Date.now() + Number(LOAD_MS);
 
@@ -52,12 +55,14 @@ const server = createServer(async (request, response) => {
     console.log('a failed health check');
     return reply(500, { error: {} });
   }
-  if (canSleep && request.url === '/sleep?level=1') {
+  if (request.url === sleepPath) {
+    if (isSglang && isAsleep) process.exit(1);
     isAsleep = SLEEP_STATUS === '200';
     if (isAsleep) console.log('fell asleep');
     return reply(Number(SLEEP_STATUS), {});
   }
-  if (canSleep && request.url === '/wake_up') {
+  if (request.url === wakePath) {
+    if (isSglang && !isAsleep) process.exit(1);
     isAsleep = false;
     console.log('woke up');
     return reply(Number(WAKE_STATUS), {});
@@ -100,6 +105,11 @@ const server = createServer(async (request, response) => {
 });
 server.listen(Number(PORT), '127.0.0.1');
 if (EXIT_AFTER_MS !== '') setTimeout(Number(EXIT_AFTER_MS)).then(() => process.exit(3));
+
+function argumentOf(name: string): string | undefined {
+  const at = process.argv.indexOf(name);
+  return at === -1 ? undefined : process.argv[at + 1];
+}
 
 function readWeights(folder: string): string {
   const text = readFileSync(`${folder}/config.json`, 'utf8').trim();

@@ -1,7 +1,7 @@
 // An installation whose deployment is broken on purpose: the real program, real machines, and views of what really runs.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
@@ -19,17 +19,36 @@ const model = 'hermes3-8b';
 const key = 'secret_test_00000000000000000000000000000000.abcdefghijklmnopqrstuvwxyz012345';
 const enginePath = join(import.meta.dirname, 'deployed-engine.ts');
 const engine = readFileSync(enginePath, 'utf8');
+const setup = `cat >engine.ts <<'TEXT'\n${engine}\nTEXT\n`;
 const places = {
-  host: { runs_on: 'host', program: process.execPath, args: [enginePath] },
+  host: { runs_on: 'host', engine: 'command', program: process.execPath, args: [enginePath] },
   machine: {
-    runs_on: 'cpu_1x_general',
-    program: '/run/machine/node',
-    args: ['engine.ts'],
-    setup: `cat >engine.ts <<'TEXT'\n${engine}\nTEXT\n`,
+    ...{ runs_on: 'cpu_1x_general', setup },
+    ...{ engine: 'command', program: '/run/machine/node', args: ['engine.ts'] },
   },
 };
+/** The same engine, started as one that sleeps. */
+const sleepers = {
+  host: () => ({
+    ...{ runs_on: 'host', source: makeFolder(), check_memory: false },
+    ...{ engine: 'sglang', program: writeProgram(`${process.execPath} ${enginePath}`) },
+  }),
+  machine: () => ({
+    ...{ runs_on: 'cpu_1x_general', source: '/nowhere', engine: 'vllm', program: './vllm' },
+    setup: `${setup}printf '#!/bin/sh\\nexec /run/machine/node engine.ts "$@"\\n' >vllm; chmod 700 vllm`,
+  }),
+};
+
+function writeProgram(command: string): string {
+  const program = join(makeFolder(), 'engine');
+  writeFileSync(program, `#!/bin/sh\nexec ${command} "$@"\n`);
+  chmodSync(program, 0o755);
+  return program;
+}
 
 export type Place = keyof typeof places;
+/** The step of the ladder that an idle replica takes after a second; null for none. */
+export type IdleStep = 'asleep' | 'stopped' | null;
 
 /** What runs of the deployment, by what is seen from outside the server. */
 export interface Running {
@@ -83,14 +102,22 @@ export class KilledDeployment {
     });
   }
 
-  async create(place: Place, env: Record<string, string>): Promise<void> {
+  async create(place: Place, step: IdleStep, env: Record<string, string>): Promise<void> {
     const [name, value] = this.#mark.split('=') as [string, string];
-    const settings = { name: 'tested', model, engine: 'command', ...places[place] };
     const created = await this.send('POST', '/api/v1/deployments', {
-      ...settings,
+      ...{ name: 'tested', model, ...(step === 'asleep' ? sleepers[place]() : places[place]) },
+      ...(step !== null && { ladder: { [step]: 1 } }),
       env: { ...env, [name]: value },
     });
     assert.equal(created.status, 200, await created.text());
+  }
+
+  /** Lets replicas serve for longer. */
+  async keepAwake(step: IdleStep): Promise<void> {
+    if (step === null) return;
+    const ladder = { [step]: 600, gone: 3_600 };
+    const changed = await this.send('POST', '/api/v1/deployments/tested', { ladder });
+    assert.equal(changed.status, 200, await changed.text());
   }
 
   async show(): Promise<DeploymentView> {
