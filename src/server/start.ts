@@ -86,6 +86,7 @@ export async function startServer(
   await parts.usage.drainSpool().catch((error) => {
     parts.core.log.error({ err: error }, 'usage of an earlier outage is not written yet');
   });
+  await parts.serving.responses.background.adopt();
   // Before any request, which the stand-in would answer otherwise.
   await parts.deployments.start(account.id, config.deployments);
   if (presetApiKey !== null) await accounts.apiKeys.preset(account.id, presetApiKey);

@@ -12,7 +12,7 @@ import type { Caller } from '#inference/request.ts';
 import type { Clock } from '#lib/clock.ts';
 import { BackgroundDelivery } from './background-delivery.ts';
 import { HeldReservations, nothing } from './held-reservations.ts';
-import type { RunRows } from './run-rows.ts';
+import type { ReservedRun, RunRows } from './run-rows.ts';
 import type { InputItem, ResponseObject, ResponseRequest } from './schema.ts';
 import type { NewResponse, ResponseStore } from './store.ts';
 import { alreadyEnded, notInBackground, tooManyBackground } from './stored-errors.ts';
@@ -117,6 +117,19 @@ export class BackgroundResponses {
     return after;
   }
 
+  /**
+   * Holds what queued responses have reserved elsewhere, because their server may be gone. Must be called before the
+   * first request, which would otherwise be admitted to a budget that they need.
+   */
+  adopt(): Promise<void> {
+    return this.#try(async () => {
+      for await (const row of this.#parts.rows.queued()) {
+        const id = row.response_id;
+        if (!this.#held.has(id)) this.#held.adopt(id, await this.#takeOver(row));
+      }
+    });
+  }
+
   /** Looks for work: queued responses, and those that a lost server left. */
   wake(): void {
     if (this.#isStopping) return;
@@ -161,9 +174,12 @@ export class BackgroundResponses {
   async #look(): Promise<void> {
     const { rows } = this.#parts;
     // Each by itself: a failure of one must not hold up the others.
-    for (const { account_id, response_id } of await rows.findLost()) {
+    const lost = await rows.findLost();
+    for (const { account_id, response_id } of lost) {
       await this.#try(() => this.#close(account_id, response_id, lostServer));
     }
+    // Their server may have left others in the queue.
+    if (lost.length > 0) await this.adopt();
     for (const { account_id, response_id } of await rows.findRevoked()) {
       await this.#try(() => this.#close(account_id, response_id, callerGone));
       this.#running.get(response_id)?.abort();
@@ -206,7 +222,7 @@ export class BackgroundResponses {
   }
 
   /** For a response that arrived at another server, or before this one was started again. */
-  #takeOver({ account_id: accountId, key_id: keyId, reservation }: ResponseRunRow) {
+  #takeOver({ account_id: accountId, key_id: keyId, reservation }: ReservedRun) {
     const ticket = reservation === null ? null : (JSON.parse(reservation) as Ticket);
     return this.#parts.limits.takeOver({ accountId, keyId }, ticket);
   }

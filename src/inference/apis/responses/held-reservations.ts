@@ -1,5 +1,6 @@
-// What background responses reserved when they arrived at this server, held until they run. If another server runs a
-// response, it takes over the reservation, which is only left here.
+// What queued background responses reserved, held until they run: of those that arrived at this server, and of those
+// that it adopted, because the server at which they arrived may be gone. If another server runs a response, it takes over
+// the reservation, which is only left here.
 
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 
@@ -7,6 +8,8 @@ interface Held {
   readonly reservation: Reservation;
   /** False until its response is in the database. */
   isQueued: boolean;
+  /** True if it arrived elsewhere. Several servers may have adopted it, so that none of them may give it back. */
+  readonly isAdopted: boolean;
 }
 
 /** Reservations that are compared with the queue at once. */
@@ -19,7 +22,7 @@ export class HeldReservations {
 
   /** Holds a reservation while `insert` queues its response. Gives it back if that fails. */
   async hold(id: string, reservation: Reservation, insert: () => Promise<void>): Promise<void> {
-    const held = { reservation, isQueued: false };
+    const held = { reservation, isQueued: false, isAdopted: false };
     this.#held.set(id, held);
     try {
       await insert();
@@ -30,15 +33,28 @@ export class HeldReservations {
     }
   }
 
-  /** Undefined if the response arrived elsewhere. The receiver must settle it. */
+  has(id: string): boolean {
+    return this.#held.has(id);
+  }
+
+  /** Holds what a response in the queue has reserved elsewhere. */
+  adopt(id: string, reservation: Reservation): void {
+    this.#held.set(id, { reservation, isQueued: true, isAdopted: true });
+  }
+
+  /** Undefined if it is not held here. The receiver must settle it. */
   take(id: string): Reservation | undefined {
     const held = this.#held.get(id);
     this.#held.delete(id);
     return held?.reservation;
   }
 
+  /** For a response that will not run. */
   giveBack(id: string): void {
-    this.take(id)?.settle(nothing);
+    const { isAdopted } = this.#held.get(id) ?? {};
+    const reservation = this.take(id);
+    if (isAdopted) reservation?.leave();
+    else reservation?.settle(nothing);
   }
 
   /** Leaves all to the servers that will run the responses. */

@@ -15,6 +15,8 @@ const eventsKeptMs = 3_600_000;
 const maxRecovered = 100;
 /** Batches of events read at once. */
 const maxBatches = 16;
+/** Queued runs read at once. */
+const pageSize = 500;
 
 /** Whole events, the first of which has the sequence number `first`. A byte string. */
 export interface EventBatch {
@@ -25,6 +27,11 @@ export interface EventBatch {
 export interface OwnBatch extends EventBatch {
   readonly id: string;
 }
+
+export type ReservedRun = Pick<
+  ResponseRunRow,
+  'response_id' | 'account_id' | 'key_id' | 'reservation'
+>;
 
 export class RunRows {
   readonly #db: Database;
@@ -88,6 +95,24 @@ export class RunRows {
       .where('status', '=', 'queued')
       .execute();
     return run;
+  }
+
+  /** What all queued runs have reserved. */
+  async *queued(): AsyncGenerator<ReservedRun> {
+    for (let last = ''; ; ) {
+      const page = await this.#db
+        .selectFrom('response_runs')
+        .select(['response_id', 'account_id', 'key_id', 'reservation'])
+        .where('runner', 'is', null)
+        .where('response_id', '>', last)
+        .orderBy('response_id')
+        .limit(pageSize)
+        .execute();
+      yield* page;
+      const next = page.at(-1);
+      if (next === undefined) return;
+      last = next.response_id;
+    }
   }
 
   /** Renews the leases of these runs and writes their events. Returns the ids of those that this server still has. */

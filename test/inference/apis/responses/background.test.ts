@@ -269,6 +269,32 @@ for (const database of databases) {
       assert(!done.includes('settled by the first'));
     });
 
+    test('a server that starts holds what queued responses have reserved, and leaves it if they are cancelled', async (t) => {
+      const ticket = { id: 'reserved', tokens: 5, costNano: 7 };
+      const { accountId } = await newAccount();
+      const killed = startServer(t, null, { isDead: true });
+      const ids = [
+        await submit(killed, { accountId, ticket }),
+        await submit(killed, { accountId }),
+      ];
+      const held: unknown[] = [];
+      const done: string[] = [];
+      const limits = {
+        async takeOver({ accountId: payer }: Payer, taken: Ticket | null) {
+          if (payer === accountId) held.push(taken);
+          const settle = () => done.push('settled');
+          return { ...nothingReserved, settle, leave: () => done.push('left') };
+        },
+      };
+      const heir = startServer(t, null, { limits });
+      await heir.background.adopt();
+      await heir.background.adopt();
+      assert.equal(held.length, 2, 'each is held once');
+      assert.deepEqual(new Set(held), new Set([ticket, null]));
+      for (const id of ids) await heir.background.cancel(accountId, id);
+      assert.deepEqual(done, ['left', 'left']);
+    });
+
     test('it is cancelled from another server, which aborts it where it runs', async (t) => {
       let isAborted = false;
       const server = startServer(t, async (_run, delivery) => {
