@@ -2,16 +2,15 @@
 
 import { readFile } from 'node:fs/promises';
 import { parentPort } from 'node:worker_threads';
-import { fromBytes } from 'hypertok';
 import { ready } from '#lib/async/thread.ts';
+import { createLlama3Tokenizer } from './llama3-tokenizer.ts';
 import type { CountAnswer, CountJob } from './token-thread.ts';
 
-/** Characters that are encoded in one go, which takes about two milliseconds. */
+/** Characters that are encoded in one go, which takes about four milliseconds, and at most 30. */
 const sliceLength = 32_768;
 
 const file = new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk'));
-// The package would fetch a vocabulary from the network, so it is given the bytes instead.
-const tokenizer = await fromBytes(await readFile(file), { tier: 'single' });
+const countTokens = createLlama3Tokenizer(await readFile(file));
 
 async function count({ text, lengths, limit }: CountJob): Promise<number> {
   let total = 0;
@@ -26,7 +25,7 @@ async function count({ text, lengths, limit }: CountJob): Promise<number> {
         await new Promise(setImmediate);
         sinceRest = end - at;
       }
-      total += tokenizer.encodeSync(text.slice(at, end)).length;
+      total += countTokens(text.slice(at, end));
       at = end;
     }
     if (total > limit) break;

@@ -10,7 +10,7 @@ export interface TokenCounter {
   /** Counts the tokens of the prompt after the chat template is applied; stops once they exceed `limit`. */
   count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number>;
   /**
-   * Counts the tokens of a text; null while the vocabulary is not loaded. It takes 75 MB, so it is loaded on
+   * Counts the tokens of a text; null while the vocabulary is not loaded. It takes 15 MB, so it is loaded on
    * demand.
    */
   countText(text: string): Promise<number> | null;

@@ -1,0 +1,66 @@
+// Our counts of the Llama-3 vocabulary, held against those of another tokenizer.
+
+import assert from 'node:assert/strict';
+import { globSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { fromBytes } from 'hypertok';
+import { createLlama3Tokenizer } from '#inference/models/llama3-tokenizer.ts';
+
+const file = await readFile(new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk')));
+const other = await fromBytes(file, { tier: 'single' });
+const countTokens = createLlama3Tokenizer(file);
+
+const assertSame = (text: string) =>
+  assert.equal(
+    countTokens(text),
+    other.encodeSync(text).length,
+    JSON.stringify(text.slice(0, 200)),
+  );
+
+describe('tokens of the Llama-3 vocabulary', () => {
+  it('are the same in prose, code and tables', async () => {
+    const root = new URL('../../../', import.meta.url).pathname;
+    for (const path of globSync(['*.md', 'docs/**/*.md', 'src/http/**/*.ts', 'bench/*.json'], {
+      cwd: root,
+    }))
+      assertSame(await readFile(root + path, 'utf8'));
+  });
+
+  it('are the same in any text', () => {
+    const groups = [
+      'etaoin',
+      ' \n\r\t\u00a0\u3000\u0085\ufeff',
+      '0123456789',
+      "'sSdDtTreELlVvm ",
+      'äßéſ\u0301',
+      '水車の中',
+      'Жя',
+    ];
+    const mark = fc.constantFrom(
+      ...groups.flatMap((group) => [...group]),
+      '👩‍🔧',
+      '\ud800',
+      '<|eot_id|>',
+      '<|',
+    );
+    const run = fc
+      .tuple(mark, fc.integer({ min: 1, max: 5 }))
+      .map(([one, times]) => one.repeat(times));
+    const text = fc.array(run, { maxLength: 40 }).map((runs) => runs.join(''));
+    fc.assert(
+      fc.property(fc.oneof(text, fc.string({ unit: 'binary', maxLength: 60 })), assertSame),
+      { numRuns: 3000 },
+    );
+  });
+
+  it('are the same in pieces that are longer than any token', () => {
+    for (const one of ['a', 'ab', ' ', '=', '水', 'Zq']) assertSame(one.repeat(20_000));
+  });
+
+  it('a special token in a text is one token', () => {
+    assert.equal(countTokens('<|eot_id|><|reserved_special_token_7|>'), 2);
+    assert.ok(countTokens('<|no_token|>') > 1);
+  });
+});
