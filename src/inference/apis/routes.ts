@@ -34,7 +34,7 @@ import { modelIn, type RequestIdentity, toCaller } from '#inference/request.ts';
 import type { CountPrompt } from '#inference/serving/count-prompt.ts';
 import type { RequestAccounting } from '#inference/serving/request-accounting.ts';
 import type { Serve } from '#inference/serving/serve.ts';
-import { createLazyValidator, type LazyValidator } from '#lib/schema/validator.ts';
+import { createLazyCheck } from '#lib/schema/validator.ts';
 import { type ApiParts, apis, findEndpoint } from './apis.ts';
 import { withConversation } from './conversation.ts';
 import type { Api, Endpoint, Follow, Generation, PromptCount, Translation } from './endpoint.ts';
@@ -84,7 +84,6 @@ type AddRoutes = (scope: FastifyInstance, parts: InferenceParts, follow: SendStr
 
 export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): void {
   const streams = createEventStreams(parts.keepAliveMs);
-  const validators: LazyValidator[] = [];
   for (const api of apis) {
     const { prefix } = api;
     app.register(
@@ -92,13 +91,11 @@ export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): vo
         const { handle, follow } = openScope(scope, parts, api, streams);
         // The API reference shows them in this order: models first.
         otherRoutes[prefix]?.(scope, parts, follow);
-        for (const endpoint of api.endpoints)
-          validators.push(addEndpoint(scope, api, endpoint, handle));
+        for (const endpoint of api.endpoints) addEndpoint(scope, api, endpoint, handle);
       },
       { prefix },
     );
   }
-  compileInTurn(app, validators);
 }
 
 type Handle = (
@@ -112,17 +109,13 @@ function addEndpoint(
   { prefix, tag }: Api<ApiParts>,
   endpoint: Endpoint<ApiParts>,
   handle: Handle,
-): LazyValidator {
+): void {
   const { url, body, summary, responses: response } = endpoint;
   const shown = tag === undefined ? { hide: true } : { tags: [tag], summary };
   const schema = { ...shown, body, response };
-  const validator = createLazyValidator(body);
-  scope.post(
-    url.slice(prefix.length),
-    { schema, validatorCompiler: toChecker(validator) },
-    (request, reply) => handle(endpoint, request, reply),
+  scope.post(url.slice(prefix.length), { schema, validatorCompiler }, (request, reply) =>
+    handle(endpoint, request, reply),
   );
-  return validator;
 }
 
 /** Prepares a scope for the routes of one API. */
@@ -259,26 +252,15 @@ const toIdentity = (
   begunMs: performance.now() - reply.elapsedTime,
 });
 
-/** Bodies that a thread parsed were checked there. */
-const toChecker =
-  ({ check }: LazyValidator) =>
-  () =>
-  (body: unknown) => {
+/**
+ * Schemas are compiled by the first request that needs them: to compile all of them after the start took 0.3 s and 30 MB
+ * of memory. Bodies that a thread parsed were checked there.
+ */
+function validatorCompiler({ schema }: { schema: object }) {
+  const check = createLazyCheck(schema);
+  return (body: unknown) => {
     if ((body as WithMemberTexts | null)?.[memberTexts] !== undefined) return true;
     const errors = check(body);
     return errors.length === 0 ? true : { error: errors };
   };
-
-/** One by one, once the server listens: all together would delay the start, or a first request, by 0.1 s. */
-function compileInTurn(app: FastifyInstance, validators: LazyValidator[]): void {
-  let timer: NodeJS.Timeout | undefined;
-  app.addHook('onListen', (done) => {
-    timer = setInterval(() => {
-      const next = validators.shift();
-      if (next === undefined) clearInterval(timer);
-      else next.compile();
-    }, 200).unref();
-    done();
-  });
-  app.addHook('onClose', async () => clearInterval(timer));
 }

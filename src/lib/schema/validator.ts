@@ -18,22 +18,14 @@ export const validatorOptions = {
 export const createValidator = (schema: object): ValidateFunction =>
   new Ajv(validatorOptions).compile(schema);
 
-export interface LazyValidator {
-  /** Returns the violations. Compiles the schema unless that was done. */
-  check(value: unknown): ErrorObject[];
-  /** Compiles the schema, which takes 1 to 30 ms, unless that was done. */
-  compile(): void;
-}
+/** Returns the violations. */
+export type Check = (value: unknown) => ErrorObject[];
 
-export function createLazyValidator(schema: object): LazyValidator {
+/** Compiles the schema with the first value, which takes 1 to 30 ms. */
+export function createLazyCheck(schema: object): Check {
   let validate: ValidateFunction | undefined;
-  return {
-    check(value) {
-      validate ??= createValidator(schema);
-      return validate(value) ? [] : (validate.errors ?? []);
-    },
-    compile() {
-      validate ??= createValidator(schema);
-    },
+  return (value) => {
+    validate ??= createValidator(schema);
+    return validate(value) ? [] : (validate.errors ?? []);
   };
 }
