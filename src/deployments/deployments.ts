@@ -1,5 +1,6 @@
 // The deployments of this server: changes by people, written as rows, and the engines that run because of them.
 
+import { EventEmitter, once } from 'node:events';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
@@ -9,8 +10,12 @@ import type { DeploymentRuns } from '#deployments/cost/runs.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import { createLiveness } from '#deployments/engines/liveness.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
+import { RemoteDemand } from '#deployments/peers/remote-demand.ts';
+import { RemoteDeployments } from '#deployments/peers/remote-deployments.ts';
+import type { ServerRows } from '#deployments/peers/server-rows.ts';
+import { takeOver } from '#deployments/peers/take-over.ts';
 import { checkModel } from '#inference/backends/live.ts';
-import type { BackendRegistry } from '#inference/backends/registry.ts';
+import type { BackendRegistry, DeployedModel } from '#inference/backends/registry.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
@@ -30,7 +35,6 @@ import { LiveDeployment, type LiveParts } from './live-deployment.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
 import type { CostView, DeploymentChange, NewDeployment } from './schema.ts';
-import type { ServerRows } from './server-rows.ts';
 import { changeSpec, type DeploymentSpec, isSameEngine, toSpec } from './spec.ts';
 
 export interface DeploymentsParts {
@@ -66,6 +70,9 @@ export class Deployments {
   readonly #liveParts: LiveParts;
   /** The account of deployments that come from the configuration file. */
   #fileAccountId = '';
+  readonly #remotes: RemoteDeployments;
+  readonly #demand: RemoteDemand;
+  readonly #ticks = new EventEmitter().setMaxListeners(0);
   #isClosed = false;
 
   constructor(parts: DeploymentsParts) {
@@ -82,8 +89,15 @@ export class Deployments {
       loadMs: (id) => parts.runs.loadMs(id),
       liveness: createLiveness(clock),
     };
+    this.#demand = new RemoteDemand(clock);
+    this.#remotes = new RemoteDeployments({
+      clock,
+      serverId: parts.servers?.id ?? '',
+      changed: () => this.tick(),
+      outstanding: this.#liveParts.outstanding,
+    });
     router.onWaiting = (model) => {
-      if ([...this.#live.values()].some((live) => live.model === model)) this.tick();
+      if (this.#runs(model) || this.#remotes.has(model)) this.tick();
     };
   }
 
@@ -131,6 +145,34 @@ export class Deployments {
     const { stored } = await this.get(accountId, name);
     return readCost(this.#parts, stored);
   }
+
+  /** Undefined if this server does not run it. */
+  findLive(id: string): LiveDeployment | undefined {
+    return this.#live.get(id);
+  }
+
+  /** What other servers say about the deployments that they run. */
+  get remotes(): Pick<RemoteDeployments, 'findView' | 'findLog'> {
+    return this.#remotes;
+  }
+
+  /** What the registry is given for the deployments of this server. */
+  localModels(): DeployedModel[] {
+    return [...this.#live.values()].map((live) => live.toModel());
+  }
+
+  /** Requests for the deployment wait on another server. */
+  noteDemand(id: string, serverId: string, waiting: number): void {
+    this.#demand.set(id, serverId, waiting);
+    this.tick();
+  }
+
+  /** Resolves after the next tick, at the latest after this time. */
+  async nextTick(ms: number): Promise<void> {
+    await once(this.#ticks, 'tick', { signal: AbortSignal.timeout(Math.ceil(ms)) }).catch(() => {});
+  }
+
+  #runs = (model: string) => [...this.#live.values()].some((live) => live.model === model);
 
   waiting(model: string): number {
     return this.#parts.router.queued(model);
@@ -197,7 +239,7 @@ export class Deployments {
   refresh(): Promise<void> {
     return this.#mutex.run('refresh', async () => {
       const { rows, engines } = this.#parts;
-      await this.#takeOverLost();
+      await this.#lookAtOthers();
       const stored = await rows.own();
       const isNew = stored.some(({ id }) => !this.#live.has(id));
       const left = isNew ? await engines.findLeft() : [];
@@ -218,24 +260,15 @@ export class Deployments {
     });
   }
 
-  /** Runs the deployments on machines whose server is lost. */
-  async #takeOverLost(): Promise<void> {
-    const { servers, rows, engines, log } = this.#parts;
+  /** Runs the deployments on machines whose server is lost, and finds those that other servers run. */
+  async #lookAtOthers(): Promise<void> {
+    const { servers, rows } = this.#parts;
     if (servers === null || this.#isClosed) return;
     await servers.beat();
     const others = await rows.ofOthers();
-    const lost = await servers.findLost(others.map(({ runnerId }) => runnerId));
-    for (const stored of others) {
-      const { name, runnerId, spec } = stored;
-      if (!lost.has(runnerId) || spec.runs_on === 'host' || !engines.isPlace(spec.runs_on))
-        continue;
-      if (!(await rows.takeOver(stored))) continue;
-      log.warn({ deployment: name, server: runnerId }, 'the server is lost: this one takes over');
-      for (const replica of await engines.findLeft()) {
-        const isOwn = replica.deploymentId === stored.id;
-        if (isOwn && !(await engines.reaches(replica))) await engines.release(replica);
-      }
-    }
+    const { lost, peers } = await servers.look(others.map(({ runnerId }) => runnerId));
+    this.#remotes.set(others, peers);
+    await takeOver(this.#parts, others, lost);
   }
 
   /** Another server runs it now. */
@@ -249,8 +282,11 @@ export class Deployments {
   tick(): void {
     if (this.#isClosed) return;
     const waiting = this.#divideWaiting();
-    for (const live of this.#live.values()) live.tick(waiting.get(live.name) ?? 0);
+    for (const live of this.#live.values())
+      live.tick((waiting.get(live.name) ?? 0) + this.#demand.of(live.id));
+    this.#remotes.tick((model) => (this.#runs(model) ? 0 : this.waiting(model)));
     this.#publish();
+    this.#ticks.emit('tick');
     this.#recordRuns();
     const gone = [...this.#live].filter(([, live]) => live.isGone);
     if (gone.length === 0) return;
@@ -278,8 +314,8 @@ export class Deployments {
 
   #publish(): void {
     const { registry, router } = this.#parts;
-    if (registry.setDeployed([...this.#live.values()].map((live) => live.toModel())))
-      router.recheck();
+    const all = [...this.localModels(), ...this.#remotes.toModels()];
+    if (registry.setDeployed(all)) router.recheck();
   }
 
   #recordRuns(): void {

@@ -67,6 +67,10 @@ export class LiveDeployment {
     for (const replica of left) this.#adopt(replica);
   }
 
+  get stored(): Stored {
+    return this.#stored;
+  }
+
   get id(): string {
     return this.#stored.id;
   }

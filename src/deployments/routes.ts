@@ -12,7 +12,7 @@ import type { Fits } from '#deployments/fits/fits.ts';
 import { fitsRoutes } from '#deployments/fits/fits-routes.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
-import type { Deployments } from './deployments.ts';
+import type { Deployments, Shown } from './deployments.ts';
 import { notForKeys } from './errors.ts';
 import {
   CostView,
@@ -44,7 +44,7 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
     { schema: { tags, summary: 'List deployments', response: ok(Type.Array(DeploymentView)) } },
     async (request) => {
       const all = await deployments.list(principalOf(request).accountId);
-      return { data: all.map((one) => toView(deployments, one)) };
+      return { data: await Promise.all(all.map((one) => toShown(deployments, one))) };
     },
   );
   app.get(
@@ -64,8 +64,9 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
     },
     async (request) => {
       const { accountId } = requireOwner(request);
-      const { live } = await deployments.get(accountId, request.params.name);
-      return { data: { lines: [...(live?.log() ?? [])] } };
+      const { live, stored } = await deployments.get(accountId, request.params.name);
+      const lines = live?.log() ?? (await deployments.remotes.findLog(stored.id));
+      return { data: { lines: [...lines] } };
     },
   );
   app.get(
@@ -168,7 +169,13 @@ function actionRoutes(scope: FastifyInstance, deployments: Deployments): void {
 
 async function view(deployments: Deployments, request: FastifyRequest, name: string) {
   const { accountId } = principalOf(request);
-  return { data: toView(deployments, await deployments.get(accountId, name)) };
+  return { data: await toShown(deployments, await deployments.get(accountId, name)) };
+}
+
+/** Another server knows more about a deployment that it runs. */
+async function toShown(deployments: Deployments, shown: Shown): Promise<DeploymentView> {
+  const remote = shown.live ? null : await deployments.remotes.findView(shown.stored.id);
+  return remote ?? toView(deployments, shown);
 }
 
 function requireOwner(request: FastifyRequest): SessionPrincipal {

@@ -236,3 +236,4 @@ export const DeploymentParams = Type.Object({
 });
 
 export const DeploymentLog = Type.Object({ lines: Type.Array(Type.String()) });
+export type DeploymentLog = Static<typeof DeploymentLog>;

@@ -21,6 +21,7 @@ import { isTerminal, terminalRoutes } from '#cloud/api/terminal.ts';
 import type { Cloud } from '#cloud/cloud.ts';
 import { imageRoutes } from '#cloud/hosts/image-routes.ts';
 import { hostRoutes } from '#cloud/hosts/routes.ts';
+import { type PeerParts, peerRoutes } from '#deployments/peers/routes.ts';
 import { type DeploymentRouteParts, deploymentRoutes } from '#deployments/routes.ts';
 import { createRequestObserver } from '#http/access-log.ts';
 import { trustHops } from '#http/client-address.ts';
@@ -55,7 +56,8 @@ export interface AppParts {
   weights: WeightsParts;
   backends: BackendParts;
   usage: UsageParts;
-  deployments: DeploymentRouteParts;
+  /** `peers` is null if no other server uses the database. */
+  deployments: DeploymentRouteParts & { peers: PeerParts | null };
   dashboard: DashboardBuild;
 }
 
@@ -117,15 +119,20 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   opsRoutes(app, parts.ops);
   inferenceRoutes(app, { ...parts.inference, fixedHeaders });
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
-  app.register(async (scope) => deploymentRoutes(scope, parts.deployments), {
-    prefix: '/api/v1/deployments',
-  });
+  addDeployments(app, parts.deployments);
   app.register(async (scope) => dashboardApiRoutes(scope, parts), { prefix: '/dashboard/api' });
   app.register(async (scope) => {
     await dashboardRoutes(scope, parts.dashboard);
     helpRoutes(scope, parts.dashboard);
   });
   return app;
+}
+
+function addDeployments(app: FastifyInstance, parts: AppParts['deployments']): void {
+  const { peers } = parts;
+  app.register(async (scope) => deploymentRoutes(scope, parts), { prefix: '/api/v1/deployments' });
+  if (peers !== null)
+    app.register(async (scope) => peerRoutes(scope, peers), { prefix: '/peer/v1/deployments' });
 }
 
 /** The API of the dashboard and the CLI. Each part brings its own routes. */

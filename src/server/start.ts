@@ -119,7 +119,19 @@ export async function startServer(
 }
 
 function createServerApp(
-  { core, accounts, usage, models, serving, batches, deployments, fits, cloud, dashboard }: Parts,
+  {
+    core,
+    accounts,
+    usage,
+    models,
+    serving,
+    batches,
+    deployments,
+    peers,
+    fits,
+    cloud,
+    dashboard,
+  }: Parts,
   state: Readonly<ServerState>,
 ): Promise<FastifyInstance> {
   const { config, clock, log, metrics, shared } = core;
@@ -173,7 +185,7 @@ function createServerApp(
       queuedFor: (model) => serving.router.queued(model),
     },
     usage: { authenticator, clock, ...usage },
-    deployments: { authenticator, deployments, fits },
+    deployments: { authenticator, deployments, peers, fits },
     dashboard,
   });
 }

@@ -5,10 +5,12 @@ import assert from 'node:assert/strict';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { type Clock, systemClock } from '#lib/clock.ts';
 import { databases } from '#test/support/databases.ts';
+import { testEngine } from '#test/support/deployments.ts';
+import { findFreePort } from '#test/support/free-port.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -21,7 +23,12 @@ interface Server {
 }
 
 const startFirst = async (): Promise<Server> => {
-  const server = await startTestServer({ database: 'postgres', config });
+  const port = await findFreePort();
+  const address = { port, peer_url: `http://127.0.0.1:${port}` };
+  const server = await startTestServer({
+    database: 'postgres',
+    config: { ...config, server: address },
+  });
   return { server, owner: await server.join() };
 };
 
@@ -55,9 +62,9 @@ const deploy = (server: Server, runsOn: string) =>
 const show = (server: Server) => call(server, 'GET', '/deployments/tested');
 const instances = (server: Server) =>
   call<{ id: string; status: string }[]>(server, 'GET', '/instances');
-const chat = ({ server }: Server) =>
+const chat = ({ server }: Server, given: object = {}) =>
   server.fetch('/v1/chat/completions', {
-    json: { model, messages: [{ role: 'user', content: 'Hi' }] },
+    json: { model, messages: [{ role: 'user', content: 'Hi' }], ...given },
   });
 
 describe('deployments of several servers', {
@@ -90,23 +97,64 @@ describe('deployments of several servers', {
       async () => (await show(first)).replicas.length === 0,
     );
     assert.match((await chat(second)).headers.get('x-served-by') ?? '', /^tested-/);
-    await until('one machine is left', async () => {
-      const left = await instances(second);
-      return left.length === 1 && left[0]?.id !== machine?.id;
-    });
-    await call(second, 'DELETE', '/deployments/tested');
-    await until('no machine is left', async () => (await instances(second)).length === 0);
+    const left = await instances(second);
+    const running = left.filter(({ status }) => status !== 'terminating').map(({ id }) => id);
+    assert.equal(running.length, 1);
+    assert(!running.includes(machine?.id ?? ''));
   });
 
-  test('engines beside a server stay with it', async () => {
-    const first = await startFirst();
-    await deploy(first, 'host');
-    const second = await startAnother(first, { now: () => Date.now() + 60_000 });
-    // The other server has looked by then.
-    await call(second, 'POST', '/deployments', {
-      ...{ name: 'other', model: 'llama3-8b', engine: 'command', program: 'engine' },
+  describe('engines beside a server', () => {
+    let first: Server;
+    let second: Server;
+    before(async () => {
+      first = await startFirst();
+      const env = { LOAD_MS: '500', TOKENS: '20' };
+      await call(first, 'POST', '/deployments', { name: 'tested', ...testEngine, env });
+      second = await startAnother(first);
     });
-    assert.equal((await chat(second)).headers.get('x-served-by'), 'builtin');
-    assert.equal((await chat(first)).status, 503);
+
+    test('answer requests of other servers, which wait there for the start', async () => {
+      const response = await chat(second);
+      assert.equal(response.status, 200, await response.clone().text());
+      assert.equal(response.headers.get('x-served-by'), 'tested');
+      assert(Number(response.headers.get('x-cold-start-ms')) > 0);
+      assert.match(await response.text(), /1 2 3/);
+      const again = await chat(second);
+      assert.deepEqual([again.status, again.headers.get('x-cold-start-ms')], [200, null]);
+    });
+
+    test('stream to other servers', async () => {
+      const response = await chat(second, { stream: true });
+      const text = await response.text();
+      assert.equal(text.match(/"content":/g)?.length, 20, text);
+    });
+
+    test('are shown by every server', async () => {
+      const [here, there] = [await show(first), await show(second)];
+      assert.deepEqual(there, here);
+      assert.equal(there.replicas.length, 1);
+      const log = (server: Server) =>
+        call<{ lines: string[] }>(server, 'GET', '/deployments/tested/log');
+      assert.deepEqual(await log(second), await log(first));
+    });
+
+    test('are reached by servers of the same database alone', async () => {
+      const { id } = await show(first);
+      for (const [method, path] of [
+        ['POST', 'demand'],
+        ['POST', 'chat/completions'],
+        ['GET', 'log'],
+      ]) {
+        const url = `/peer/v1/deployments/${id}/${path}`;
+        const json = method === 'POST' ? { server: 'x', waiting: 1 } : undefined;
+        assert.equal((await first.server.fetch(url, { json })).status, 401, url);
+      }
+    });
+
+    test('are not started elsewhere when their server has gone', async () => {
+      await first.server.stop();
+      const servedBy = async () => (await chat(second)).headers.get('x-served-by');
+      await until('the stand-in answers', async () => (await servedBy()) === 'builtin');
+    });
   });
 });

@@ -23,6 +23,10 @@ export const ServerSettings = Type.Object(
       webAddress,
       'URL under which people reach the server; used in links. If null, it is made from host and port.',
     ),
+    peer_url: NullablePattern(
+      webAddress,
+      'URL under which the other servers of the same PostgreSQL database reach this one, such as http://10.0.0.5:8080. They send it requests for the models of its deployments. If null, they answer such requests with the stand-in.',
+    ),
     allowed_hosts: Type.Array(Type.String({ pattern: hostName }), {
       default: [],
       description:

@@ -9,9 +9,12 @@ import { Deployments } from '#deployments/deployments.ts';
 import { createEngineWeights } from '#deployments/engines/engine-weights.ts';
 import { createEngines } from '#deployments/engines/engines.ts';
 import { createFits, type Fits, toMemoryPlaces } from '#deployments/fits/fits.ts';
+import { PeerService } from '#deployments/peers/peer-service.ts';
+import type { PeerParts } from '#deployments/peers/routes.ts';
+import { ServerRows } from '#deployments/peers/server-rows.ts';
 import { ReplicaRows } from '#deployments/replica-rows.ts';
 import { DeploymentRows } from '#deployments/rows.ts';
-import { ServerRows } from '#deployments/server-rows.ts';
+
 import type { OpenedCloud } from './cloud.ts';
 import type { Core } from './core.ts';
 import type { Models, Serving } from './inference.ts';
@@ -31,7 +34,7 @@ export function openDeployments(
   models: Models,
   { router }: Serving,
   { machines, offers, fits }: { machines: EngineMachines; offers: () => Offers; fits: Fits },
-): Deployments {
+): { deployments: Deployments; peers: PeerParts | null } {
   const { config, db, clock, log, audit, seal } = core;
   const { catalog, backends, weights } = models;
   const hostId = readHostId(config.data_dir);
@@ -48,7 +51,13 @@ export function openDeployments(
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
   const hourlyCents = (type: string) => offers().find(type)?.type.price_cents_per_hour ?? 0;
-  const servers = core.sqlite === null ? new ServerRows(db, clock, hostId) : null;
+  const servers =
+    core.sqlite === null
+      ? new ServerRows(db, clock, seal, { id: hostId, url: config.server.peer_url })
+      : null;
   const shared = { db, clock, log, audit, catalog, registry, router };
-  return new Deployments({ ...shared, rows, runs, fits, engines, servers, hourlyCents });
+  const parts = { ...shared, rows, runs, fits, engines, servers, hourlyCents };
+  const deployments = new Deployments(parts);
+  const service = new PeerService(deployments, registry, router);
+  return { deployments, peers: servers && { service, key: servers.key } };
 }

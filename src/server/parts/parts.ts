@@ -27,7 +27,7 @@ export async function openParts(config: Config, clock: Clock) {
     models,
     serving,
     batches: openBatches(core, models, serving),
-    deployments: openDeployments(core, models, serving, {
+    ...openDeployments(core, models, serving, {
       machines: cloud.engineMachines,
       offers: cloud.offers,
       fits,

@@ -1,0 +1,97 @@
+// What servers of one database ask each other about deployments. Each accepts its own key, which the others read from the
+// database. There are no people here.
+
+import type { Readable } from 'node:stream';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ClientDisconnect } from '#http/client-disconnect.ts';
+import { applyErrorFormat, renderFailure } from '#http/error-format.ts';
+import { EngineError } from '#inference/engine.ts';
+import { inferenceErrorFormat, toInferenceError } from '#inference/errors.ts';
+import { invalidCredentials } from '#lib/errors.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
+import { forward } from './forward.ts';
+import type { PeerService } from './peer-service.ts';
+import { PeerState } from './peer-state.ts';
+
+const params = Type.Object({ id: Type.String({ maxLength: 64 }) });
+const Demand = Type.Object({
+  server: Type.String({ maxLength: 64 }),
+  waiting: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+});
+
+export interface PeerParts {
+  readonly service: PeerService;
+  /** The key that the others must send. */
+  readonly key: string;
+}
+
+export function peerRoutes(scope: FastifyInstance, { service, key }: PeerParts): void {
+  const wanted = hashToken(key);
+  scope.addHook('onRequest', (request, _reply, done) => {
+    const sent = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+    done(equalHashes(hashToken(sent), wanted) ? undefined : invalidCredentials('***'));
+  });
+  scope.register(async (inner) => questionRoutes(inner, service));
+  scope.register(async (inner) => forwardRoutes(inner, service));
+}
+
+function questionRoutes(scope: FastifyInstance, service: PeerService): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  applyErrorFormat(scope, inferenceErrorFormat, { maxBytes: 4_096, anyContentType: false });
+  app.post(
+    '/:id/demand',
+    { schema: { hide: true, params, body: Demand, response: { 200: PeerState } } },
+    (request) => {
+      const { server, waiting } = request.body;
+      return service.takeDemand(request.params.id, server, waiting);
+    },
+  );
+  app.get('/:id', { schema: { hide: true, params } }, async (request) =>
+    service.show(request.params.id),
+  );
+  app.get('/:id/log', { schema: { hide: true, params } }, async (request) =>
+    service.log(request.params.id),
+  );
+}
+
+/** The body is passed on as it comes. */
+function forwardRoutes(scope: FastifyInstance, service: PeerService): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+  for (const path of ['/chat/completions', '/completions'])
+    scope.post<{ Params: { id: string } }>(
+      `/:id${path}`,
+      { schema: { hide: true, params } },
+      (request, reply) => passOn(service, request.params.id, path, { request, reply }),
+    );
+}
+
+async function passOn(
+  service: PeerService,
+  id: string,
+  path: string,
+  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+): Promise<void> {
+  const signal = new ClientDisconnect(reply.raw);
+  try {
+    const lease = await service.lease(id, signal);
+    const failure = await forward(lease, path, request.body as Readable, reply).then(
+      () => null,
+      (error: Error) => error,
+    );
+    lease.release(failure === null || signal.aborted ? null : failure.message);
+    if (failure !== null) throw new EngineError('unavailable', 'The replica did not answer.');
+  } catch (error) {
+    if (signal.aborted) return;
+    const { status, headers, body } = renderFailure(
+      inferenceErrorFormat,
+      toInferenceError(error, id) ?? error,
+    );
+    await reply
+      .code(status)
+      .headers(headers ?? {})
+      .send(body);
+  }
+}

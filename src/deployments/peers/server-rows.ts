@@ -1,0 +1,95 @@
+// The servers that share the database. Each says now and then that it runs and where the others reach it, so that they can
+// send it requests, and take over its deployments when it is lost.
+
+import { randomBytes } from 'node:crypto';
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
+
+/** Where another server is, and the key that it asks for. */
+export interface Peer {
+  readonly id: string;
+  readonly url: string;
+  readonly key: string;
+}
+
+/** After this time without a sign of life, a server is lost. */
+const graceMs = 30_000;
+
+export class ServerRows {
+  readonly id: string;
+  /** The key that this server accepts from the others. A new one at each start. */
+  readonly key = randomBytes(32).toString('hex');
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #seal: Seal;
+  readonly #url: string | null;
+
+  constructor(
+    db: Database,
+    clock: Clock,
+    seal: Seal,
+    { id, url }: { id: string; url: string | null },
+  ) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#seal = seal;
+    this.id = id;
+    this.#url = url;
+  }
+
+  beat(): Promise<void> {
+    return this.#write(this.#clock.now());
+  }
+
+  /** This server ends: others need not wait. */
+  leave(): Promise<void> {
+    return this.#write(0);
+  }
+
+  async #write(seenAt: number): Promise<void> {
+    const key = this.#url === null ? null : this.#seal.close(this.key, this.id);
+    const values = { url: this.#url, key, seen_at: seenAt };
+    await this.#db
+      .insertInto('servers')
+      .values({ id: this.id, ...values })
+      .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
+      .execute();
+  }
+
+  /**
+   * Those of the given servers that are lost, and those that can be reached. One that never said that it runs is given the
+   * time to do so.
+   */
+  async look(ids: readonly string[]): Promise<{ lost: ReadonlySet<string>; peers: Peer[] }> {
+    const now = this.#clock.now();
+    const rows = await this.#db.selectFrom('servers').selectAll().execute();
+    const known = new Set(rows.map(({ id }) => id));
+    for (const id of new Set(ids)) if (!known.has(id)) await this.#note(id, now);
+    const lost = new Set(
+      rows.filter(({ seen_at }) => seen_at <= now - graceMs).map(({ id }) => id),
+    );
+    const peers = rows
+      .filter(({ id }) => id !== this.id && !lost.has(id))
+      .flatMap(({ id, url, key }) => this.#toPeer(id, url, key));
+    return { lost, peers };
+  }
+
+  async #note(id: string, now: number): Promise<void> {
+    await this.#db
+      .insertInto('servers')
+      .values({ id, url: null, key: null, seen_at: now })
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .execute();
+  }
+
+  /** Empty for one that can't be reached, or has another secret_key. */
+  #toPeer(id: string, url: string | null, sealed: string | null): Peer[] {
+    if (url === null || sealed === null) return [];
+    try {
+      return [{ id, url, key: this.#seal.open(sealed, id) }];
+    } catch {
+      return [];
+    }
+  }
+}
