@@ -119,19 +119,7 @@ export async function startServer(
 }
 
 function createServerApp(
-  {
-    core,
-    accounts,
-    usage,
-    models,
-    serving,
-    batches,
-    deployments,
-    peers,
-    fits,
-    cloud,
-    dashboard,
-  }: Parts,
+  { core, accounts, usage, models, serving, batches, cloud, dashboard, ...others }: Parts,
   state: Readonly<ServerState>,
 ): Promise<FastifyInstance> {
   const { config, clock, log, metrics, shared } = core;
@@ -185,7 +173,7 @@ function createServerApp(
       queuedFor: (model) => serving.router.queued(model),
     },
     usage: { authenticator, clock, ...usage },
-    deployments: { authenticator, deployments, peers, fits },
+    deployments: { authenticator, ...others },
     dashboard,
   });
 }
