@@ -64,14 +64,26 @@ async function compareTurns(): Promise<void> {
   }
 }
 
+/** The prompt of the next turn is equally long after every conversation: a short one begins with what it lacks. */
 async function converse(length: number): Promise<string | null> {
+  const exchange = [
+    { role: 'user', content: 'Go on' },
+    { role: 'assistant', content: 'one two three four five' },
+  ];
+  const earlier = Array.from({ length: 200 - length }, () => exchange).flat();
   let previous: string | null = null;
-  for (let turn = 0; turn < length; turn++) previous = (await sendTurn(previous, true)).id;
+  for (let turn = 0; turn < length; turn++)
+    previous = (await sendTurn(previous, true, turn === 0 ? earlier : [])).id;
   return previous;
 }
 
-function sendTurn(previous: string | null, store: boolean): Promise<{ id: string }> {
-  return send({ model: briefModel, input: 'Go on', previous_response_id: previous, store });
+function sendTurn(
+  previous: string | null,
+  store: boolean,
+  earlier: readonly object[] = [],
+): Promise<{ id: string }> {
+  const input = [...earlier, { role: 'user', content: 'Go on' }];
+  return send({ model: briefModel, input, previous_response_id: previous, store });
 }
 
 async function timeOf(work: () => Promise<unknown>): Promise<number> {
