@@ -1,6 +1,6 @@
 // The settings of a deployment with all defaults, and the checks that a schema can't express.
 
-import { sleeps, toSleepArguments } from '#deployments/engines/sleep.ts';
+import { findSleepObstacle, toSleepArguments } from '#deployments/engines/sleep.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { type Ladder, steps } from './ladder.ts';
 import type { DeploymentChange, NewDeployment } from './schema.ts';
@@ -58,8 +58,15 @@ export const changeSpec = (spec: DeploymentSpec, change: DeploymentChange): Depl
 
 /** Settings as they were stored, perhaps by an earlier version, which had one idle time instead of the ladder. */
 export function completeSpec({ idle_seconds: gone, ...stored }: StoredSpec): DeploymentSpec {
-  const ladder = gone === undefined ? defaults.ladder : { ...defaults.ladder, gone };
-  return { ...defaults, ladder, ...stored };
+  const idle = gone === undefined ? {} : { gone };
+  const spec = {
+    ...defaults,
+    ...stored,
+    ladder: { ...defaults.ladder, ...idle, ...stored.ladder },
+  };
+  // An earlier version let vLLM sleep on the host.
+  const canSleep = findSleepObstacle(spec.engine, spec.runs_on) === null;
+  return canSleep ? spec : { ...spec, ladder: { ...spec.ladder, asleep: null } };
 }
 
 type StoredSpec = Omit<DeploymentSpec, 'ladder'> & {
@@ -125,9 +132,10 @@ function checkSpec(spec: DeploymentSpec): DeploymentSpec {
 }
 
 function checkLadder({ ladder, engine, runs_on }: DeploymentSpec): void {
-  if (ladder.asleep !== null && sleeps[engine] === null)
+  const obstacle = findSleepObstacle(engine, runs_on);
+  if (ladder.asleep !== null && obstacle !== null)
     throw invalidBody(
-      `The engine "${engine}" can't sleep. Set ladder.asleep to null (--sleep-after never).`,
+      `${obstacle} Otherwise set ladder.asleep to null (--sleep-after never).`,
       'ladder',
     );
   if (ladder.stopped !== null && runs_on === 'host')

@@ -210,9 +210,10 @@ for (const database of databases) {
         [{ program: null }, /needs a program/],
         [{ engine: 'llama-server', program: null }, /needs a source/],
         [{ ladder: { asleep: 60 } }, /The engine "command" can't sleep/],
+        [{ engine: 'vllm', ladder: { asleep: 60 } }, /"vllm" sleeps only on machines/],
         [{ ladder: { stopped: 60 } }, /ladder\.stopped is for machines/],
         [
-          { engine: 'vllm', ladder: { asleep: 600 } },
+          { engine: 'sglang', ladder: { asleep: 600 } },
           /ladder\.gone is 600, which is not more than ladder\.asleep, 600/,
         ],
         [{ model: 'no-such-model' }, /no model "no-such-model"/],

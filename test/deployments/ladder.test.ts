@@ -1,4 +1,4 @@
-// Engines that sleep while they are not needed: one that behaves as vLLM does, and the real built-in engine.
+// Engines that sleep while they are not needed: one that behaves as SGLang does, and the real built-in engine.
 
 import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const clock = { now: () => Date.now() + turnedMs };
 const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
 
 function writeEngine(): string {
-  const program = join(makeFolder(), 'vllm');
+  const program = join(makeFolder(), 'python3');
   writeFileSync(program, `#!/bin/sh\nexec ${process.execPath} ${engine} "$@"\n`);
   chmodSync(program, 0o755);
   return program;
@@ -39,7 +39,7 @@ describe('an idle deployment', () => {
   const ladder = { asleep: 600, gone: 3_600 };
   const createSleeper = (env = {}) =>
     deployments.create('tested', {
-      ...{ engine: 'vllm', program: writeEngine(), source: makeFolder(), args: [] },
+      ...{ engine: 'sglang', program: writeEngine(), source: makeFolder(), args: [] },
       ...{ check_memory: false, ladder, env },
     });
   /** Makes the server look at its deployments now. */
@@ -180,7 +180,7 @@ describe('an idle deployment', () => {
     assert.deepEqual(await change({ gone: null }), { asleep: 600, stopped: null, gone: null });
     assert.equal((await show()).revision, 1);
     assert.deepEqual(await change(null), { asleep: null, stopped: null, gone: 600 });
-    // vLLM sleeps only if it was started for that.
+    // SGLang sleeps only if it was started for that.
     assert.equal((await show()).revision, 2);
   });
 });
@@ -188,6 +188,16 @@ describe('an idle deployment', () => {
 test('settings of an earlier version, with one idle time, open', () => {
   const { ladder } = parseSpec('{"model":"m","engine":"builtin","idle_seconds":60}');
   assert.deepEqual(ladder, { asleep: null, stopped: null, gone: 60 });
+});
+
+test('vLLM sleeps only on machines, because it takes requests without a key while it may sleep', () => {
+  const given = { name: 'n', model: 'm', engine: 'vllm', ladder: { asleep: 60 } } as const;
+  assert.throws(() => toSpec(given), /"vllm" sleeps only on machines.* without a key/);
+  assert.equal(toSpec({ ...given, runs_on: 'gpu_1x_h100' }).ladder.asleep, 60);
+  const stored = parseSpec(
+    '{"model":"m","engine":"vllm","ladder":{"asleep":60,"stopped":null,"gone":90}}',
+  );
+  assert.deepEqual(stored.ladder, { asleep: null, stopped: null, gone: 90 });
 });
 
 test('llama-server falls asleep by itself, so another time needs another engine', () => {

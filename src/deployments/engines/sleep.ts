@@ -49,6 +49,14 @@ export const sleeps: Readonly<Record<NewDeployment['engine'], Sleep | null>> = {
   command: null,
 };
 
+/** Says why an engine can't sleep in a place; null if it can. */
+export function findSleepObstacle(engine: NewDeployment['engine'], runsOn: string): string | null {
+  if (sleeps[engine] === null) return `The engine "${engine}" can't sleep. Choose another one.`;
+  if (engine === 'vllm' && runsOn === 'host')
+    return 'The engine "vllm" sleeps only on machines: to sleep, it must take requests without a key from every program of its computer. Name an instance type in runs_on.';
+  return null;
+}
+
 interface Sleeper {
   readonly engine: NewDeployment['engine'];
   readonly ladder: Ladder;

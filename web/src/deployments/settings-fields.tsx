@@ -120,11 +120,15 @@ interface LadderFieldsProps extends FieldsProps {
   place: string;
 }
 
+/** vLLM that may sleep takes requests without a key, so it must be alone on its machine. */
+const canSleep = (engine: Engine, place: string) =>
+  engine !== 'command' && (engine !== 'vllm' || place !== 'host');
+
 /** Other programs can't sleep, and only a machine can stay without its engine. */
 export const LadderFields = ({ deployment, engine, place }: LadderFieldsProps) => (
   <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
     {ladderFields
-      .filter(({ name }) => name !== 'asleep' || engine !== 'command')
+      .filter(({ name }) => name !== 'asleep' || canSleep(engine, place))
       .filter(({ name }) => name !== 'stopped' || place !== 'host')
       .map(({ name, ...field }) => (
         <TextField
