@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { InboundRule, Terminal } from '#cloud/drivers/driver.ts';
 import { createDaemonClient } from '#cloud/drivers/incus/client.ts';
+import { runInside } from '#cloud/drivers/incus/command.ts';
 import { openNetworkAcl } from '#cloud/drivers/incus/firewall.ts';
 import { architecture, buildHostImage, smallImage } from '#cloud/drivers/incus/image-recipe.ts';
 import { instanceName } from '#cloud/drivers/incus/instance.ts';
@@ -337,6 +338,18 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 600_000 }, () =
     const again = await fixture.running(machine.id, driver);
     assert.equal(await fixture.output(again, 'test -c /dev/nvidia0 && echo there'), 'there');
     await Promise.all([driver.terminate(machine.id), driver.terminate(plain.id)]);
+  });
+
+  test('a command that takes too long is ended inside the machine', async () => {
+    const machine = await fixture.launch();
+    const client = createDaemonClient({ url: `unix:${fixture.lxd.socket}` }, 'default');
+    const path = `/1.0/instances/${instanceName(machine.id)}`;
+    assert.equal(await runInside(client, path, ['sh', '-c', 'exit 7']), 7);
+    assert.notEqual(await runInside(client, path, ['sleep', '1234'], 1), 0);
+    const list = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
+    assert.doesNotMatch(await fixture.output(machine, list), /sleep 1234/);
+    client.close();
+    await fixture.driver.terminate(machine.id);
   });
 
   test('a machine that blocks the server is still reported as running', async () => {
