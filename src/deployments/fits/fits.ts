@@ -14,8 +14,9 @@ import {
   describeNeed,
   type MemoryNeed,
   type MemoryPlace,
+  toFreeBytes,
   toMemoryNeed,
-  toUsableBytes,
+  toUsable,
 } from './memory.ts';
 import { findModelShape } from './model-shapes.ts';
 
@@ -34,7 +35,7 @@ const toRoundGib = (bytes: number) => Math.round((bytes / gib) * 10) / 10;
 export function createFits(
   catalog: Catalog,
   store: Pick<Store, 'list'>,
-  places: () => readonly MemoryPlace[],
+  places: () => Promise<readonly MemoryPlace[]>,
 ): Fits {
   /** The weights that are loaded; null if the engine brings its own. */
   function toSource(wanted: Wanted): string | null {
@@ -64,17 +65,18 @@ export function createFits(
         parameters_billions: known?.billions ?? null,
         licence: known?.licence ?? null,
         need: need && toNeedView(need),
-        places: need === null ? [] : places().map((place) => toPlaceView(place, wanted, need)),
+        places:
+          need === null ? [] : (await places()).map((place) => toPlaceView(place, wanted, need)),
       };
     },
     async check(spec) {
-      const { check_memory, runs_on } = spec;
-      const place = places().find(({ name }) => name === runs_on);
-      if (!check_memory || place === undefined) return;
-      const need = await findNeed(spec);
+      const need = spec.check_memory ? await findNeed(spec) : null;
       if (need === null) return;
-      const usable = toUsableBytes(place, spec);
-      if (need.totalBytes > usable) throw doesNotFit(spec.model, describeNeed(need, usable));
+      const place = (await places()).find(({ name }) => name === spec.runs_on);
+      if (place === undefined) return;
+      const usable = toUsable(place, spec);
+      if (need.totalBytes > toFreeBytes(usable))
+        throw doesNotFit(spec.model, describeNeed(need, usable));
     },
   };
 }
@@ -93,30 +95,38 @@ function toPlaceView(
   wanted: Wanted,
   need: MemoryNeed,
 ): FitsView['places'][number] {
-  const usable = toUsableBytes(place, wanted);
+  const usable = toUsable(place, wanted);
   return {
     name: place.name,
-    usable_gib: toRoundGib(usable),
-    fits: need.totalBytes <= usable,
+    usable_gib: toRoundGib(toFreeBytes(usable)),
+    fits: need.totalBytes <= toFreeBytes(usable),
     summary: `needs ${describeNeed(need, usable)}`,
   };
 }
 
-/** The computer of the server, if it is known, and all instance types that can be launched. */
+/**
+ * The computer of the server, if it is known, and all instance types that can be launched. `inUse` has the bytes of the
+ * computer's GPUs that other programs use, by address.
+ */
 export function toMemoryPlaces(
   own: readonly Place[],
   offers: readonly Offer[],
+  inUse: ReadonlyMap<string, number>,
 ): readonly MemoryPlace[] {
   const host = own.map(({ gpus, memoryGib }) => ({
     name: 'host',
-    gpus: gpus.map((gpu) => gpu.memoryGib * gib),
+    gpus: gpus.map((gpu) => ({
+      bytes: gpu.memoryGib * gib,
+      inUseBytes: inUse.get(gpu.address) ?? 0,
+    })),
     memoryBytes: memoryGib * gib,
   }));
   const types = offers
     .filter(({ pool }) => pool !== null)
     .map(({ type, memoryGib }) => {
       const gpuGib = Number(/\((\d+) GB/.exec(type.gpu_description)?.[1] ?? 0);
-      const gpus = Array.from({ length: type.specs.gpus }, () => gpuGib * gib);
+      const gpu = { bytes: gpuGib * gib, inUseBytes: 0 };
+      const gpus = Array.from({ length: type.specs.gpus }, () => gpu);
       return { name: type.name, gpus, memoryBytes: memoryGib * gib };
     });
   return [...host.slice(0, 1), ...types];

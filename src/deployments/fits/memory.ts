@@ -26,9 +26,14 @@ export interface MemoryNeed {
 export interface MemoryPlace {
   /** `host` or the name of an instance type. */
   readonly name: string;
-  /** Bytes of each GPU. */
-  readonly gpus: readonly number[];
+  readonly gpus: readonly GpuMemory[];
   readonly memoryBytes: number;
+}
+
+export interface GpuMemory {
+  readonly bytes: number;
+  /** Bytes that programs of others use. */
+  readonly inUseBytes: number;
 }
 
 type EngineSettings = Pick<DeploymentSpec, 'engine' | 'args' | 'target'>;
@@ -71,26 +76,33 @@ export function toMemoryNeed(shape: ModelShape, settings: EngineSettings): Memor
 }
 
 /**
- * Bytes that the engine can use in a place. vLLM and SGLang use one GPU unless they are told to use more. The others
+ * The memory of a place that the engine can use. vLLM and SGLang use one GPU unless they are told to use more. The others
  * use all of them, or the computer's own memory if that is larger.
  */
-export function toUsableBytes(
+export function toUsable(
   { gpus, memoryBytes }: MemoryPlace,
   { engine, args }: EngineSettings,
-): number {
-  if (gpus.length === 0) return memoryBytes;
+): GpuMemory {
+  const computer = { bytes: memoryBytes, inUseBytes: 0 };
+  if (gpus.length === 0) return computer;
   const isOnGpu = engine === 'vllm' || engine === 'sglang';
   const count = isOnGpu ? (readNumber(args, parallelOptions) ?? 1) : gpus.length;
-  const largest = gpus.toSorted((one, other) => other - one).slice(0, count);
-  const total = largest.reduce((sum, bytes) => sum + bytes, 0);
-  return isOnGpu ? total : Math.max(total, memoryBytes);
+  const largest = gpus.toSorted((one, other) => toFreeBytes(other) - toFreeBytes(one));
+  const all = largest.slice(0, count).reduce((sum, gpu) => ({
+    bytes: sum.bytes + gpu.bytes,
+    inUseBytes: sum.inUseBytes + gpu.inUseBytes,
+  }));
+  return isOnGpu || toFreeBytes(all) >= memoryBytes ? all : computer;
 }
 
-/** `18.2 of 24.0 GiB: weights 14.9, KV cache 2.1 (8 × 8,192 tokens), overhead 1.2` */
-export function describeNeed(need: MemoryNeed, usableBytes: number): string {
+export const toFreeBytes = ({ bytes, inUseBytes }: GpuMemory) => bytes - inUseBytes;
+
+/** `18.2 of 24.0 GiB, 6.1 in use by other programs: weights 14.9, KV cache 2.1 (8 × 8,192 tokens), overhead 1.2` */
+export function describeNeed(need: MemoryNeed, { bytes, inUseBytes }: GpuMemory): string {
   const cache = `${need.requests} × ${need.tokens.toLocaleString('en-US')} tokens`;
+  const inUse = inUseBytes === 0 ? '' : `, ${toGib(inUseBytes)} in use by other programs`;
   return (
-    `${toGib(need.totalBytes)} of ${toGib(usableBytes)} GiB: weights ${toGib(need.weightBytes)}, ` +
+    `${toGib(need.totalBytes)} of ${toGib(bytes)} GiB${inUse}: weights ${toGib(need.weightBytes)}, ` +
     `KV cache ${toGib(need.cacheBytes)} (${cache}), overhead ${toGib(need.overheadBytes)}`
   );
 }

@@ -14,7 +14,7 @@ import type { PeerParts } from '#deployments/peers/routes.ts';
 import { ServerRows } from '#deployments/peers/server-rows.ts';
 import { ReplicaRows } from '#deployments/replica-rows.ts';
 import { DeploymentRows } from '#deployments/rows.ts';
-
+import { measureForeignMemory } from '#gpu/memory-in-use.ts';
 import type { OpenedCloud } from './cloud.ts';
 import type { Core } from './core.ts';
 import type { Models, Serving } from './inference.ts';
@@ -24,9 +24,10 @@ export const openFits = (
   { catalog, weights }: Models,
   { hosts, offers, ownHostId }: OpenedCloud,
 ): Fits =>
-  createFits(catalog, weights.store, () => {
+  createFits(catalog, weights.store, async () => {
     const own = hosts.places().filter(({ hostId }) => hostId === ownHostId);
-    return toMemoryPlaces(own, offers().all);
+    const hasGpus = own.some(({ gpus }) => gpus.length > 0);
+    return toMemoryPlaces(own, offers().all, hasGpus ? await measureForeignMemory() : new Map());
   });
 
 export function openDeployments(

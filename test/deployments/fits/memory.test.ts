@@ -1,19 +1,22 @@
 // Memory that models need, and whether places have it.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { findKnownModel, knownModels } from '#deployments/fits/known-models.ts';
-import { describeNeed, toMemoryNeed, toUsableBytes } from '#deployments/fits/memory.ts';
+import { describeNeed, toMemoryNeed, toUsable } from '#deployments/fits/memory.ts';
 import { findModelShape } from '#deployments/fits/model-shapes.ts';
 import type { FitsView, KnownModelView } from '#deployments/schema.ts';
+import { isDescendant, sumMemory } from '#gpu/memory-in-use.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
 
 const gib = 2 ** 30;
+const gpu = (total: number, inUse = 0) => ({ bytes: total * gib, inUseBytes: inUse * gib });
 const settings = { engine: 'vllm', args: [] as string[], target: 8 } as const;
 /** Llama 3.1 8B: 131,072 bytes of cache for each token. */
 const shape = { weightBytes: 16 * gib, cacheValues: 65_536, contextWindow: 131_072 };
@@ -24,8 +27,12 @@ describe('the memory that a model needs', () => {
     const need = toMemoryNeed(shape, short);
     assert.equal(need.cacheBytes, 8 * gib);
     assert.equal(
-      describeNeed(need, 24 * gib),
+      describeNeed(need, gpu(24)),
       '25.3 of 24.0 GiB: weights 16.0, KV cache 8.0 (8 × 8,192 tokens), overhead 1.3',
+    );
+    assert.match(
+      describeNeed(need, gpu(24, 6.1)),
+      /^25\.3 of 24\.0 GiB, 6\.1 in use by other programs: weights 16\.0/,
     );
     const half = toMemoryNeed(shape, {
       ...short,
@@ -44,10 +51,27 @@ describe('the memory that a model needs', () => {
   });
 
   test('is compared with the GPUs that the engine uses, or with the memory of the computer', () => {
-    const place = { name: 'p', gpus: [80 * gib, 80 * gib], memoryBytes: 400 * gib };
-    assert.equal(toUsableBytes(place, settings), 80 * gib);
-    assert.equal(toUsableBytes(place, { ...settings, args: ['--tp=2'] }), 160 * gib);
-    assert.equal(toUsableBytes({ ...place, gpus: [] }, settings), 400 * gib);
+    const place = { name: 'p', gpus: [gpu(80, 9), gpu(80, 1)], memoryBytes: 400 * gib };
+    assert.deepEqual(toUsable(place, settings), gpu(80, 1));
+    assert.deepEqual(toUsable(place, { ...settings, args: ['--tp=2'] }), gpu(160, 10));
+    assert.deepEqual(toUsable({ ...place, gpus: [] }, settings), gpu(400));
+  });
+
+  test('has to be free of other programs, but those of this server may end', async () => {
+    const csv = 'GPU-1, 10, 1024\nGPU-1, 11, 2048\nGPU-2, 12, 512\nGPU-2, 13, [N/A]\n';
+    const sums = await sumMemory(csv, async (pid) => pid === 11);
+    assert.deepEqual(
+      [...sums],
+      [
+        ['GPU-1', gib],
+        ['GPU-2', gib / 2],
+      ],
+    );
+    const child = spawn('sleep', ['60']);
+    const { pid = 0 } = child;
+    assert(await isDescendant(pid, process.pid));
+    assert(!(await isDescendant(process.pid, pid)));
+    child.kill();
   });
 });
 
