@@ -9,6 +9,9 @@ export interface Share {
   readonly target: number;
   /** Replicas that run or start, and those of its minimum. */
   readonly replicas: number;
+  /** Replicas that wait for a machine, besides those. */
+  readonly queued: number;
+  /** How many replicas it may have now. */
   readonly max: number;
   /** Running requests. */
   readonly running: number;
@@ -17,7 +20,7 @@ export interface Share {
 /**
  * Returns for each deployment how many requests it must find room for, besides those that it runs: a part of those that
  * wait, and of those that the other deployments run beyond their maximum. They go to replicas that exist. The next
- * replica is started where there are the fewest for the weight.
+ * replica is started where there are the fewest for the weight. Replicas that wait for a machine come last.
  */
 export function divideDemand(
   waiting: number,
@@ -44,6 +47,11 @@ export function divideDemand(
     if (next === undefined) break;
     next.replicas += 1;
     fill(next);
+  }
+  for (const part of parts) {
+    const taken = Math.min(left, part.queued * part.target);
+    part.given += taken;
+    left -= taken;
   }
   return new Map(parts.map(({ name, given }) => [name, given]));
 }

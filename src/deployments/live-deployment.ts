@@ -139,13 +139,17 @@ export class LiveDeployment {
   toShare(): Share | null {
     const { name, spec, isStopped } = this.#stored;
     if (isStopped || this.#isRemoved) return null;
-    const live = this.#replicas.filter(({ state }) => state === 'starting' || state === 'ready');
-    const max = this.hasFailed ? Math.min(live.length, spec.max) : spec.max;
+    const all = this.#replicas.filter(({ state }) => state === 'starting' || state === 'ready');
+    const live = all.filter(({ isWaiting }) => !isWaiting);
+    const queued = all.length - live.length;
+    // Another deployment may have a free machine.
+    const max = this.hasFailed || queued > 0 ? Math.min(live.length, spec.max) : spec.max;
     return {
       name,
       weight: spec.weight,
       target: spec.target,
       replicas: Math.min(max, Math.max(this.min, live.length)),
+      queued,
       max,
       running: live.reduce((sum, replica) => sum + this.#outstanding(replica), 0),
     };

@@ -7,7 +7,7 @@ import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 
 const share = (name: string, given: Partial<Share> = {}): Share => ({
-  ...{ name, weight: 1, target: 4, replicas: 0, max: 2, running: 0 },
+  ...{ name, weight: 1, target: 4, replicas: 0, queued: 0, max: 2, running: 0 },
   ...given,
 });
 const divide = (waiting: number, ...shares: Share[]) =>
@@ -49,6 +49,15 @@ describe('the requests of a model', () => {
       assert.equal(sum([...given.values()]), Math.min(waiting + overflow, sum(shares.map(roomOf))));
       for (const one of shares) assert((given.get(one.name) ?? 0) <= roomOf(one));
     }
+  });
+});
+
+describe('a deployment that waits for a machine', () => {
+  const queued = share('a', { queued: 1, max: 0 });
+  test('leaves the requests to another one, and keeps them if there is none', () => {
+    assert.deepEqual(divide(3, queued), { a: 3 });
+    assert.deepEqual(divide(3, queued, share('b')), { a: 0, b: 3 });
+    assert.deepEqual(divide(9, queued, share('b')), { a: 1, b: 8 });
   });
 });
 
