@@ -2,6 +2,7 @@
 // other it does not exist. What is stored is bounded by age and, per account, by size.
 
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { commitQuickly } from '#db/quick-commit.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import {
@@ -113,7 +114,10 @@ export class ResponseStore {
     return { accountId, end, input, items: resolved };
   }
 
-  /** Stores a response with its items, and deletes the oldest ones of the account if it has too many. */
+  /**
+   * Stores a response with its items, and deletes the oldest ones of the account if it has too many. A power cut may lose
+   * it, unless `also` writes with it.
+   */
   async insert(place: NewResponse, response: ResponseObject, also?: (tx: Tx) => Promise<void>) {
     const { accountId, end, input } = place;
     const rows = [
@@ -132,13 +136,15 @@ export class ResponseStore {
       created_at: this.#clock.now(),
       body,
     };
-    await this.db.transaction().execute(async (tx) => {
+    const write = async (tx: Tx) => {
       const total = await addBytes(tx, accountId, values.bytes);
       await insertResponse(tx, values, end);
       await insertItems(tx, values, rows);
       await also?.(tx);
       await evict(tx, values, total - this.#options.maxBytes);
-    });
+    };
+    if (also === undefined) await commitQuickly(this.db, write);
+    else await this.db.transaction().execute(write);
   }
 
   /**
