@@ -31,6 +31,7 @@ import * as deploymentsInFile from '#db/migrations/0023-deployments-in-file.ts';
 import * as machineWeights from '#db/migrations/0025-machine-weights.ts';
 import * as restingReplicas from '#db/migrations/0026-resting-replicas.ts';
 import * as servers from '#db/migrations/0028-servers.ts';
+import * as pullOrders from '#db/migrations/0029-pull-orders.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -60,6 +61,7 @@ const migrations: Record<string, Migration> = {
   '0025-machine-weights': machineWeights,
   '0026-resting-replicas': restingReplicas,
   '0028-servers': servers,
+  '0029-pull-orders': pullOrders,
 };
 
 /** Names of all migrations, in the order in which they run. */

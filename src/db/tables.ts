@@ -237,6 +237,10 @@ export interface WeightPullRow {
   commit_id: string;
   /** JSON list. */
   files: string;
+  /** For the hub, sealed; null once the pull has ended, and if it has none. */
+  hub_token: string | null;
+  /** 1 if it was made for deployments, with which it ends. */
+  for_deployments: number;
   bytes_total: number;
   /** Written about once a second. */
   bytes_done: number;

@@ -53,6 +53,8 @@ export interface DeploymentsParts {
   readonly engines: Engines;
   /** Null if no other server uses the database. */
   readonly servers: ServerRows | null;
+  /** Ends pulls of weights that no deployment needs any more. */
+  endPulls(): Promise<void>;
 }
 
 export interface Shown {
@@ -238,7 +240,7 @@ export class Deployments {
   /** Reads the rows, which another server may have changed. Must be called about every 5 seconds. */
   refresh(): Promise<void> {
     return this.#mutex.run('refresh', async () => {
-      const { rows, engines } = this.#parts;
+      const { rows, engines, log } = this.#parts;
       await this.#lookAtOthers();
       const stored = await rows.own();
       const isNew = stored.some(({ id }) => !this.#live.has(id));
@@ -257,6 +259,8 @@ export class Deployments {
         else live.remove();
       }
       this.tick();
+      // After replicas that waited for a pull were told to stop.
+      await this.#parts.endPulls().catch((err) => log.warn({ err }, 'pulls were not ended'));
     });
   }
 

@@ -34,6 +34,7 @@ describe('weights of deployments', () => {
   let hub: TestHub;
   let server: TestServer;
   let owner: SessionFetch;
+  let member: SessionFetch;
   let deployments: TestDeployments;
   before(async () => {
     hub = await startHub();
@@ -41,6 +42,9 @@ describe('weights of deployments', () => {
     const models = { hub_url: hub.url, disk_reserve_gib: 0 };
     server = await startTestServer({ clock, config: { models } });
     owner = await server.join();
+    const invited = await owner('/dashboard/api/invitations', { json: { role: 'member' } });
+    const { link } = (await invited.json()) as { link: string };
+    member = await server.joinBy(link, 'member@example.com');
     deployments = openTestDeployments(server, owner);
   });
   afterEach(() => deployments.removeAll());
@@ -159,6 +163,35 @@ describe('weights of deployments', () => {
       const { replicas } = await deployments.show('slow');
       return replicas.length === 0;
     });
+    await until(
+      'its pull has ended',
+      async () => (await readOverview()).pulls[0]?.state === 'cancelled',
+    );
+    hub.release();
+  });
+
+  test('a member can neither cancel the pull of a deployment nor choose what it loads', async () => {
+    hub.add('acme/quants', {
+      'x-Q4_K_M.gguf': randomBytes(100_000),
+      'x-Q8_0.gguf': randomBytes(100_000),
+    });
+    hub.pauseAfter(10);
+    await deployments.create('quants', {
+      source: 'acme/quants:Q8_0',
+      engine: 'llama-server',
+      min: 1,
+    });
+    await until('it fetches', async () => hub.sending() === 1);
+    const { id } = (await readOverview()).pulls[0] ?? {};
+    const cancelled = await member(`/dashboard/api/weights/pulls/${id}`, { method: 'DELETE' });
+    assert.equal(cancelled.status, 403);
+    assert.match(await cancelled.text(), /is used by the deployment quants\. Only an owner may/);
+    const pull = (file: string) =>
+      member('/dashboard/api/weights/pulls', { json: { repo: 'acme/quants', file } });
+    assert.equal((await pull('x-Q8_0.gguf')).status, 403);
+    assert.equal((await pull('x-Q4_K_M.gguf')).status, 202);
+    const isFailed = (await deployments.show('quants')).status === 'failed';
+    assert(!isFailed);
     hub.release();
   });
 

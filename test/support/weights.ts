@@ -8,11 +8,13 @@ import { pino } from 'pino';
 import { createAudit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database, WeightPullRow } from '#db/tables.ts';
+import type { Database } from '#db/tables.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import { type LocalWeights, openWeights, type WeightsOptions } from '#inference/weights/open.ts';
+import type { PullWithFiles } from '#inference/weights/pull-rows.ts';
 import { systemClock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
+import { createSeal, readSealKey } from '#lib/secrets/seal.ts';
 import { createDatabase, type DatabaseKind, stopOwnPostgres } from './databases.ts';
 import type { TestHub } from './hub.ts';
 import { until } from './until.ts';
@@ -22,7 +24,7 @@ export interface TestWeights extends LocalWeights {
   readonly dataDir: string;
   readonly person: SessionPrincipal;
   /** Resolves to the pull once it is neither waiting nor running. */
-  ended(id: string): Promise<WeightPullRow>;
+  ended(id: string): Promise<PullWithFiles>;
 }
 
 export type TestWeightsOptions = Partial<WeightsOptions> & {
@@ -49,6 +51,7 @@ export async function openTestWeights(
       clock: systemClock,
       log: pino({ level: 'silent' }),
       audit: createAudit(systemClock),
+      seal: createSeal(() => readSealKey(null, dataDir)),
       catalog: createCatalog(),
     },
     {

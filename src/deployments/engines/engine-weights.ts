@@ -9,8 +9,8 @@ import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import { parseSource, type Source } from '#inference/weights/choose.ts';
 import type { Fetches } from '#inference/weights/fetches.ts';
-import { type Format, findStored } from '#inference/weights/selection.ts';
-import type { Store, Weights } from '#inference/weights/store.ts';
+import { type Candidate, type Format, findNamed } from '#inference/weights/selection.ts';
+import type { Store } from '#inference/weights/store.ts';
 import type { EngineOrder, StartWatch } from './engine.ts';
 
 export interface Located {
@@ -25,11 +25,11 @@ export interface EngineWeights {
   locate(order: EngineOrder, watch: StartWatch): Promise<Located>;
   /** Where the weights of the deployments are on this computer, as far as they are there. */
   pathsOf(deployments: readonly Stored[]): Promise<readonly string[]>;
-  /** Names of the deployments that use stored weights, by the weights' name. */
+  /** The deployments that use weights, by the weights' name. */
   usersOf(
     deployments: readonly Stored[],
-    stored: readonly Weights[],
-  ): ReadonlyMap<string, readonly string[]>;
+    candidates: readonly Candidate[],
+  ): ReadonlyMap<string, readonly Stored[]>;
 }
 
 export interface EngineWeightParts {
@@ -92,25 +92,22 @@ export function createEngineWeights(parts: EngineWeightParts): EngineWeights {
     return { spec: { ...spec, source: inside }, mount: path };
   }
 
-  function findWeights({ spec }: Stored, stored: readonly Weights[]): Weights | undefined {
+  function findWeights<One extends Candidate>(
+    { spec }: Stored,
+    candidates: readonly One[],
+  ): One | undefined {
     const source = sourceOf(catalog, spec);
     const repository = source === null ? undefined : findRepository(source, spec.engine);
-    return repository && findStored(repository.source, repository.format, stored);
+    return repository && findNamed(repository.source, repository.format, candidates);
   }
 
   return {
     locate,
     async pathsOf(deployments) {
-      const stored = await store.list();
+      const stored = (await store.list()).filter(({ isWhole }) => isWhole);
       return deployments.flatMap((one) => findWeights(one, stored)?.path ?? one.spec.source ?? []);
     },
-    usersOf(deployments, stored) {
-      const users = new Map<string, string[]>();
-      for (const one of deployments) {
-        const { name } = findWeights(one, stored) ?? {};
-        if (name !== undefined) users.set(name, [...(users.get(name) ?? []), one.name]);
-      }
-      return users;
-    },
+    usersOf: (deployments, candidates) =>
+      Map.groupBy(deployments, (one) => findWeights(one, candidates)?.name ?? ''),
   };
 }

@@ -3,7 +3,7 @@
 
 import { accountsErrorFormat } from '#accounts/errors.ts';
 import type { ErrorFormat } from '#http/error-format.ts';
-import { conflict, invalidBody } from '#lib/errors.ts';
+import { conflict, forbidden, invalidBody } from '#lib/errors.ts';
 
 /** Only `unavailable` is worth a retry. */
 export type PullErrorCode = 'unavailable' | 'denied' | 'missing' | 'corrupt' | 'no_space';
@@ -143,12 +143,14 @@ export const incompleteSplit = (repo: string, file: string) =>
   invalidBody(`${repo} lacks some of the parts that ${file} belongs to.`, 'file');
 
 export const isInUse = (name: string, deployments: readonly string[]) =>
-  conflict(
-    `${name} is used by ${deployments.length === 1 ? 'the deployment' : 'the deployments'} ` +
-      `${deployments.join(', ')}. Remove that first.`,
-  );
+  conflict(`${toUse(name, deployments)} Remove that first.`);
 
-export const pullCancelled = (name: string) => conflict(`The pull of ${name} was cancelled.`);
+export const onlyOwners = (name: string, deployments: readonly string[]) =>
+  forbidden(`${toUse(name, deployments)} Only an owner may pull it again or cancel its pull.`);
+
+const toUse = (name: string, deployments: readonly string[]) =>
+  `${name} is used by ${deployments.length === 1 ? 'the deployment' : 'the deployments'} ` +
+  `${deployments.join(', ')}.`;
 
 export const alreadyPulled = (name: string) => conflict(`${name} is being pulled already.`);
 export const tooManyPulls = (limit: number) => conflict(`${limit} pulls are waiting already.`);

@@ -3,10 +3,9 @@
 
 import { chmod } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WeightPullRow } from '#db/tables.ts';
 import type { Source } from './choose.ts';
-import { goneFromDisk, pullCancelled } from './errors.ts';
-import type { PullRows } from './pull-rows.ts';
+import { goneFromDisk } from './errors.ts';
+import type { PullRow, PullRows } from './pull-rows.ts';
 import type { Pulls } from './pulls.ts';
 import type { Runner } from './runner.ts';
 import { type Format, findStored } from './selection.ts';
@@ -23,7 +22,7 @@ export interface FetchOrder {
 export interface FetchWatch {
   /** Called with what is done now, such as `fetching weights 43 %`. */
   report(progress: string): void;
-  /** Ends the wait, but not the pull. */
+  /** Ends the wait. The pull goes on as long as a deployment names its weights. */
   readonly signal: AbortSignal;
 }
 
@@ -48,23 +47,24 @@ export function createFetches({ store, pulls, rows, runner }: FetchParts): Fetch
   async function fetch(order: FetchOrder, watch: FetchWatch): Promise<Weights> {
     watch.report('looking for weights on the hub');
     const { accountId, ...wanted } = order;
-    const pull = await pulls.createFor(accountId, { ...wanted, signal: watch.signal });
-    try {
-      await waitFor(pull, watch);
-    } finally {
-      runner.setToken(pull.id, null);
+    for (;;) {
+      const pull = await pulls.createFor(accountId, { ...wanted, signal: watch.signal });
+      // A deployment that still waits needs a new pull in place of one that was cancelled.
+      if (!(await isDone(pull, watch))) continue;
+      const weights = await find(order);
+      if (weights === undefined) throw goneFromDisk(pull.name);
+      return weights;
     }
-    const weights = await find(order);
-    if (weights === undefined) throw goneFromDisk(pull.name);
-    return weights;
   }
 
-  async function waitFor({ id, name }: WeightPullRow, { report, signal }: FetchWatch) {
+  /** Waits for the end of the pull. Returns false if it was cancelled. */
+  async function isDone({ id }: PullRow, { report, signal }: FetchWatch): Promise<boolean> {
     for (;;) {
       const row = await rows.get(id);
-      if (row === undefined || row.state === 'cancelled') throw pullCancelled(name);
+      signal.throwIfAborted();
+      if (row === undefined || row.state === 'cancelled') return false;
       if (row.state === 'failed') throw new Error(row.error ?? '');
-      if (row.state === 'done') return;
+      if (row.state === 'done') return true;
       report(toProgress(row, runner.bytesOf(id) ?? row.bytes_done));
       await sleep(lookEveryMs, undefined, { signal });
     }
@@ -80,7 +80,7 @@ export function createFetches({ store, pulls, rows, runner }: FetchParts): Fetch
   };
 }
 
-const toProgress = ({ state, bytes_total: total }: WeightPullRow, done: number) =>
+const toProgress = ({ state, bytes_total: total }: PullRow, done: number) =>
   state === 'queued'
     ? 'waiting to fetch weights'
     : `fetching weights ${Math.floor((100 * done) / Math.max(1, total))} %`;

@@ -7,6 +7,7 @@ import type { Database } from '#db/tables.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
 import { type Bindings, createBindings } from './bindings.ts';
 import { createFetches, type Fetches } from './fetches.ts';
 import { Hub } from './hub.ts';
@@ -38,11 +39,20 @@ export interface WeightsOptions extends Omit<RunnerOptions, 'folder'> {
   readonly leaseMs?: number;
 }
 
+export interface WeightsParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: FastifyBaseLogger;
+  readonly audit: Audit;
+  readonly seal: Seal;
+  readonly catalog: Catalog;
+}
+
 export async function openWeights(
-  deps: { db: Database; clock: Clock; log: FastifyBaseLogger; audit: Audit; catalog: Catalog },
+  deps: WeightsParts,
   options: WeightsOptions,
 ): Promise<LocalWeights> {
-  const { db, clock, log, audit, catalog } = deps;
+  const { db, clock, log, audit, seal, catalog } = deps;
   const folder = resolve(options.dataDir, 'models');
   const store = await openStore(folder);
   const hub = new Hub({ url: options.hubUrl, token: options.hubToken });
@@ -50,6 +60,7 @@ export async function openWeights(
     storeId: store.id,
     runner: newId(),
     leaseMs: options.leaseMs ?? 4_000,
+    seal,
   });
   const bindings = await createBindings(db, clock, store);
   let tidying: Promise<void> | undefined;

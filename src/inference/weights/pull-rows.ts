@@ -3,14 +3,28 @@
 
 import type { Database, Tx, WeightPullRow } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
+import type { Manifest } from './store.ts';
 
 export type PullState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
 
-export const liveStates: PullState[] = ['queued', 'running'];
+const liveStates: PullState[] = ['queued', 'running'];
+
+/** A pull without its files, whose list may be long, and without its token. */
+export type PullRow = Omit<WeightPullRow, 'files' | 'hub_token'>;
+export type PullWithFiles = Omit<WeightPullRow, 'hub_token'>;
 
 export type NewPull = Pick<
   WeightPullRow,
-  'id' | 'account_id' | 'model_id' | 'name' | 'repo' | 'commit_id' | 'files' | 'bytes_total'
+  | 'id'
+  | 'account_id'
+  | 'model_id'
+  | 'name'
+  | 'repo'
+  | 'commit_id'
+  | 'files'
+  | 'for_deployments'
+  | 'bytes_total'
 >;
 
 export interface Ending {
@@ -19,6 +33,24 @@ export interface Ending {
   error?: string | null;
 }
 
+const columns = [
+  'id',
+  'account_id',
+  'store_id',
+  'model_id',
+  'name',
+  'repo',
+  'commit_id',
+  'for_deployments',
+  'bytes_total',
+  'bytes_done',
+  'state',
+  'error',
+  'runner',
+  'lease_until',
+  'created_at',
+  'updated_at',
+] as const satisfies readonly (keyof PullRow)[];
 const maxListed = 50;
 const keptMs = 30 * 86_400_000;
 
@@ -27,6 +59,7 @@ export interface PullRowsOptions {
   /** Identifies this process in the leases it holds. */
   readonly runner: string;
   readonly leaseMs: number;
+  readonly seal: Seal;
 }
 
 export class PullRows {
@@ -40,11 +73,12 @@ export class PullRows {
     this.#options = options;
   }
 
-  async insert(tx: Tx, row: NewPull): Promise<WeightPullRow> {
+  async insert(tx: Tx, row: NewPull, token: string | null): Promise<WeightPullRow> {
     const now = this.#clock.now();
     const state: PullState = 'queued';
     const full: WeightPullRow = {
       ...row,
+      hub_token: this.#sealToken(row.id, token),
       store_id: this.#options.storeId,
       bytes_done: 0,
       state,
@@ -59,31 +93,51 @@ export class PullRows {
   }
 
   /** Live pulls of the whole store, from all accounts. */
-  live(db: Database | Tx): Promise<WeightPullRow[]> {
-    return db
-      .selectFrom('weight_pulls')
-      .selectAll()
-      .where('store_id', '=', this.#options.storeId)
-      .where('state', 'in', liveStates)
+  live(db: Database | Tx): Promise<PullRow[]> {
+    return this.#live(db).select(columns).execute();
+  }
+
+  liveWithFiles(): Promise<PullWithFiles[]> {
+    return this.#live(this.#db)
+      .select([...columns, 'files'])
       .execute();
   }
 
-  find(accountId: string, id: string): Promise<WeightPullRow | undefined> {
+  /** The token of a pull that was claimed; null if it has none, or a server with another key sealed it. */
+  tokenOf({ id, hub_token: sealed }: WeightPullRow): string | null {
+    try {
+      return sealed && this.#options.seal.open(sealed, toPlace(id));
+    } catch {
+      return null;
+    }
+  }
+
+  /** Gives a token to a pull that has none. */
+  async addToken(tx: Tx, id: string, token: string): Promise<void> {
+    await tx
+      .updateTable('weight_pulls')
+      .set({ hub_token: this.#sealToken(id, token) })
+      .where('id', '=', id)
+      .where('hub_token', 'is', null)
+      .execute();
+  }
+
+  find(accountId: string, id: string): Promise<PullWithFiles | undefined> {
     return this.#of(accountId).where('id', '=', id).executeTakeFirst();
   }
 
   /** A pull of the store, of any account. */
-  get(id: string): Promise<WeightPullRow | undefined> {
+  get(id: string): Promise<PullRow | undefined> {
     return this.#db
       .selectFrom('weight_pulls')
-      .selectAll()
+      .select(columns)
       .where('store_id', '=', this.#options.storeId)
       .where('id', '=', id)
       .executeTakeFirst();
   }
 
   /** Newest first, bounded. */
-  list(accountId: string): Promise<WeightPullRow[]> {
+  list(accountId: string): Promise<PullWithFiles[]> {
     return this.#of(accountId)
       .orderBy('created_at', 'desc')
       .orderBy('id')
@@ -135,19 +189,20 @@ export class PullRows {
 
   /** Changes the state of a pull this process owns. Returns false if another process changed it first. */
   leave(id: string, { state, bytesDone, error = null }: Ending): Promise<boolean> {
-    const ended = { state, bytes_done: bytesDone, error, runner: null, lease_until: null };
-    return this.#updateOwned(id, ended);
+    const left = { state, bytes_done: bytesDone, error, runner: null, lease_until: null };
+    return this.#updateOwned(id, state === 'queued' ? left : { ...left, hub_token: null });
   }
 
-  cancel(tx: Tx, accountId: string, id: string): Promise<WeightPullRow | undefined> {
+  cancel(tx: Tx, accountId: string, id: string): Promise<PullRow | undefined> {
+    const now = this.#clock.now();
     return tx
       .updateTable('weight_pulls')
-      .set({ state: 'cancelled', lease_until: null, updated_at: this.#clock.now() })
+      .set({ state: 'cancelled', hub_token: null, lease_until: null, updated_at: now })
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('store_id', '=', this.#options.storeId)
       .where('state', 'in', liveStates)
-      .returningAll()
+      .returning(columns)
       .executeTakeFirst();
   }
 
@@ -160,10 +215,20 @@ export class PullRows {
       .execute();
   }
 
+  #sealToken = (id: string, token: string | null) =>
+    token && this.#options.seal.close(token, toPlace(id));
+
+  #live(db: Database | Tx) {
+    return db
+      .selectFrom('weight_pulls')
+      .where('store_id', '=', this.#options.storeId)
+      .where('state', 'in', liveStates);
+  }
+
   #of(accountId: string) {
     return this.#db
       .selectFrom('weight_pulls')
-      .selectAll()
+      .select([...columns, 'files'])
       .where('account_id', '=', accountId)
       .where('store_id', '=', this.#options.storeId);
   }
@@ -179,3 +244,14 @@ export class PullRows {
     return numUpdatedRows > 0n;
   }
 }
+
+export const toManifest = ({ name, repo, commit_id, files }: PullWithFiles): Manifest => ({
+  name,
+  repo,
+  commit: commit_id,
+  files: JSON.parse(files),
+});
+
+export const isLive = ({ state }: PullRow) => liveStates.includes(state as PullState);
+
+const toPlace = (id: string) => `pull ${id}`;

@@ -6,15 +6,14 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
 import { IdParams } from '#accounts/schema.ts';
-import type { WeightPullRow } from '#db/tables.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import { rateLimited } from '#lib/errors.ts';
 import { type Bindings, kindOf } from './bindings.ts';
 import { type ChosenFile, quantOf } from './choose.ts';
 import { weightsErrorFormat } from './errors.ts';
-import { liveStates, type PullState } from './pull-rows.ts';
-import type { Pulls } from './pulls.ts';
+import { isLive, type PullState, type PullWithFiles } from './pull-rows.ts';
+import type { Pulls, WeightsUser } from './pulls.ts';
 import {
   CancelQuery,
   type ModelWeights,
@@ -49,7 +48,7 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
       store.list(),
       pulls.list(sessionOf(request).accountId),
     ]);
-    const users = await pulls.usersOf(weights);
+    const users = await pulls.usersOf(weights.filter(({ isWhole }) => isWhole));
     return {
       data: weights.map((one) => toStoredWeights(one, bindings, users.get(one.name) ?? [])),
       models: catalog.all().map((entry) => toModelWeights(catalog, entry, bindings)),
@@ -60,11 +59,10 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
     toPull(await pulls.get(sessionOf(request).accountId, request.params.id)),
   );
   app.get('/pulls/:id/events', { schema: { params: IdParams } }, async (request, reply) => {
-    const { accountId } = sessionOf(request);
-    const first = await pulls.get(accountId, request.params.id);
+    const first = await pulls.get(sessionOf(request).accountId, request.params.id);
     if (watchers >= maxWatchers) throw rateLimited('Too many pulls are being watched.', 5_000);
     watchers += 1;
-    const stream = Readable.from(watch(parts, accountId, first));
+    const stream = Readable.from(watch(parts, first));
     stream.once('close', () => {
       watchers -= 1;
     });
@@ -97,8 +95,7 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
 /** Server-sent events: the pull after each change, until it has ended. */
 async function* watch(
   { pulls, isStopping }: WeightsParts,
-  accountId: string,
-  first: WeightPullRow,
+  first: PullWithFiles,
 ): AsyncGenerator<string> {
   let row = first;
   let sent = '';
@@ -112,13 +109,11 @@ async function* watch(
     sent = text;
     if (!isLive(row) || isStopping()) return;
     await sleep(watchEveryMs);
-    row = await pulls.get(accountId, row.id);
+    row = await pulls.refresh(row);
   }
 }
 
-const isLive = ({ state }: WeightPullRow) => liveStates.includes(state as PullState);
-
-function toPull(row: WeightPullRow): Pull {
+function toPull(row: PullWithFiles): Pull {
   return {
     id: row.id,
     state: row.state as PullState,
@@ -137,7 +132,7 @@ function toPull(row: WeightPullRow): Pull {
 function toStoredWeights(
   weights: Weights,
   bindings: Bindings,
-  deployments: readonly string[],
+  deployments: readonly WeightsUser[],
 ): StoredWeights {
   return {
     name: weights.name,
@@ -148,7 +143,7 @@ function toStoredWeights(
     bytes_on_disk: weights.bytesOnDisk,
     state: weights.isWhole ? 'whole' : 'partial',
     models: bindings.modelsOf(weights.name),
-    deployments: [...deployments],
+    deployments: deployments.map(({ name }) => name),
   };
 }
 

@@ -9,8 +9,8 @@ import type { Bindings } from './bindings.ts';
 import { defaultRetryRules, download } from './download.ts';
 import { diskFull, goneFromDisk, noSpace, PullError } from './errors.ts';
 import type { Hub } from './hub.ts';
-import type { PullRows } from './pull-rows.ts';
-import type { Manifest, Store, Weights } from './store.ts';
+import { type PullRow, type PullRows, toManifest } from './pull-rows.ts';
+import type { Store, Weights } from './store.ts';
 
 export interface RunnerOptions {
   readonly folder: string;
@@ -43,8 +43,6 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #beatMs: number;
   readonly #jobs = new Map<string, Job>();
-  /** Tokens of the hub for live pulls, by id. */
-  readonly #tokens = new Map<string, string>();
   /** Finds pulls that another process on this folder queued or left behind. */
   readonly #timer: NodeJS.Timeout;
   #stopping = false;
@@ -76,12 +74,6 @@ export class Runner {
       });
   }
 
-  /** The token for a pull, if the hub has none of its own. It is not stored: after a restart, it must be set again. */
-  setToken(id: string, token: string | null): void {
-    if (token === null) this.#tokens.delete(id);
-    else this.#tokens.set(id, token);
-  }
-
   /** Bytes of a pull that runs here, more recent than its row. */
   bytesOf(id: string): number | undefined {
     return this.#jobs.get(id)?.bytes;
@@ -95,7 +87,7 @@ export class Runner {
   }
 
   /** Throws if the disk has no room for the weights in addition to what other pulls still have to fetch. */
-  async checkSpace(weights: Weights, others: readonly WeightPullRow[]): Promise<void> {
+  async checkSpace(weights: Weights, others: readonly PullRow[]): Promise<void> {
     const { folder, diskReserveBytes, freeBytes = readFreeBytes } = this.#options;
     const needed = weights.bytes - weights.bytesOnDisk;
     const promised = others.reduce((sum, one) => sum + one.bytes_total - one.bytes_done, 0);
@@ -172,7 +164,7 @@ export class Runner {
     );
     await this.checkSpace(weights, others);
     const from = { repo: row.repo, commit: row.commit_id };
-    const call = { signal, retry, token: this.#tokens.get(row.id) };
+    const call = { signal, retry, token: rows.tokenOf(row) };
     let before = 0;
     for (const file of weights.files) {
       const progress = (bytes: number) => {
@@ -186,7 +178,7 @@ export class Runner {
     if (!(await store.inspect(toManifest(row))).isWhole) throw goneFromDisk(row.name);
   }
 
-  async #giveUp(row: WeightPullRow, job: Job, error: unknown): Promise<void> {
+  async #giveUp(row: PullRow, job: Job, error: unknown): Promise<void> {
     const { log, rows } = this.#parts;
     const bytesDone = job.bytes;
     if (this.#stopping) {
@@ -200,7 +192,7 @@ export class Runner {
   }
 
   /** Other files may grow while weights are pulled, so the reserve is checked again all the time. */
-  async #stopAtReserve(row: WeightPullRow, job: Job): Promise<void> {
+  async #stopAtReserve(row: PullRow, job: Job): Promise<void> {
     const { folder, diskReserveBytes, freeBytes = readFreeBytes } = this.#options;
     const free = await freeBytes(folder);
     if (free >= diskReserveBytes) return;
@@ -218,13 +210,6 @@ function beat({ rows, log }: RunnerParts, id: string, job: Job): void {
     (error) => log.warn({ err: error, pull_id: id }, 'a pull could not report its progress'),
   );
 }
-
-const toManifest = ({ name, repo, commit_id, files }: WeightPullRow): Manifest => ({
-  name,
-  repo,
-  commit: commit_id,
-  files: JSON.parse(files),
-});
 
 function toSentence(error: unknown): string {
   if (error instanceof PullError) return error.message;

@@ -11,7 +11,7 @@ import {
 } from './choose.ts';
 import { noChecksum, noModel, tooManyFiles } from './errors.ts';
 import type { HubFile } from './hub.ts';
-import type { Weights } from './store.ts';
+import type { Manifest, Weights } from './store.ts';
 
 export type Format = 'gguf' | 'safetensors';
 
@@ -43,13 +43,24 @@ export function selectWeights(
 }
 
 /** The weights on disk that the source names; undefined if they are not there, or not whole. */
-export function findStored(
+export const findStored = (source: Source, format: Format, stored: readonly Weights[]) =>
+  findNamed(
+    source,
+    format,
+    stored.filter(({ isWhole }) => isWhole),
+  );
+
+/** Weights that are on disk, or will be. */
+export type Candidate = Pick<Manifest, 'name' | 'files'>;
+
+/** Those of the candidates that the source names. */
+export function findNamed<One extends Candidate>(
   source: Source,
   format: Format,
-  stored: readonly Weights[],
-): Weights | undefined {
+  candidates: readonly One[],
+): One | undefined {
   const folder = `${toStoredFolder(source)}/`;
-  const all = stored.filter(({ name, isWhole }) => isWhole && name.startsWith(folder));
+  const all = candidates.filter(({ name }) => name.startsWith(folder));
   if (format === 'safetensors') return all.find(({ name }) => name === `${folder}${format}`);
   const files = all.filter(({ name }) => !isFolder(name)).flatMap((one) => one.files);
   try {

@@ -48,7 +48,7 @@ export function openDeployments(
     { clock, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
     engineWeights,
   );
-  weights.pulls.usersOf = async (stored) => engineWeights.usersOf(await rows.own(), stored);
+  weights.pulls.usersOf = async (candidates) => engineWeights.usersOf(await rows.own(), candidates);
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
   const hourlyCents = (type: string) => offers().find(type)?.type.price_cents_per_hour ?? 0;
@@ -57,7 +57,8 @@ export function openDeployments(
       ? new ServerRows(db, clock, seal, { id: hostId, url: config.server.peer_url })
       : null;
   const shared = { db, clock, log, audit, catalog, registry, router };
-  const parts = { ...shared, rows, runs, fits, engines, servers, hourlyCents };
+  const endPulls = () => weights.pulls.endUnneeded();
+  const parts = { ...shared, rows, runs, fits, engines, servers, hourlyCents, endPulls };
   const deployments = new Deployments(parts);
   const service = new PeerService(deployments, registry, router);
   return { deployments, peers: servers && { service, key: servers.key } };

@@ -54,7 +54,10 @@ export type Models = Awaited<ReturnType<typeof openModels>>;
 export async function openModels(core: Core, gpus: GpuSource | null) {
   const { config, clock, log, db, audit, metrics, seal } = core;
   const catalog = createCatalog(toCatalogSettings(config.models));
-  const weights = await openWeights({ db, clock, log, audit, catalog }, toWeightsOptions(config));
+  const weights = await openWeights(
+    { db, clock, log, audit, seal, catalog },
+    toWeightsOptions(config),
+  );
   const memory = createMemoryBudget(toMemoryLimit(config));
   const grammars = createGrammarThread(clock);
   const queue = toQueueLimits(config);

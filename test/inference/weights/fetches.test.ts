@@ -5,8 +5,9 @@ import { randomBytes } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, it } from 'node:test';
+import type { SessionPrincipal } from '#accounts/principal.ts';
 import { parseSource } from '#inference/weights/choose.ts';
-import type { Format } from '#inference/weights/selection.ts';
+import { type Format, findNamed } from '#inference/weights/selection.ts';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { until } from '#test/support/until.ts';
@@ -53,6 +54,17 @@ describe('fetching weights for engines', () => {
     of.fetches.provide(
       { accountId: of.person.accountId, source: parseSource(source), format, token },
       { report: (progress) => reports.push(progress), signal },
+    );
+  const lastPull = async () => {
+    const [pull] = await weights.pulls.list(weights.person.accountId);
+    assert(pull !== undefined);
+    return pull;
+  };
+  const running = (name: string) =>
+    until(`${name} is pulled`, async () =>
+      (await weights.pulls.list(weights.person.accountId)).find(
+        (pull) => pull.state === 'running' && `${pull.repo} ${pull.name}`.includes(name),
+      ),
     );
   const filesSent = () => hub.seen.filter(({ host }) => host === 'cdn').length;
 
@@ -118,18 +130,77 @@ describe('fetching weights for engines', () => {
     assert.equal((await provide(repo, { token: 'hf_secret' })).isWhole, true);
   });
 
-  it('too little room on the disk, another kind of repository and a cancelled pull are said', async () => {
+  it('too little room on the disk and another kind of repository are said', async () => {
     const of = await openTestWeights(hub, { freeBytes: async () => 70_000 });
     await assert.rejects(provide(repo, { of }), /This needs 0.000 GiB more on disk/);
     hub.add('a/b', { 'config.json': text('{}') });
     await assert.rejects(provide('a/b'), /a\/b holds no weights for vLLM and SGLang/);
+  });
+
+  it('a pull that was cancelled begins again while an engine waits for it', async () => {
     hub.pauseAfter(10);
-    const waiting = assert.rejects(provide(repo), /The pull of .* was cancelled/);
-    const pull = async () => (await weights.pulls.list(weights.person.accountId))[0];
-    await until('it runs', async () => (await pull())?.state === 'running');
-    await weights.pulls.cancel(weights.person, (await pull())?.id ?? '', false);
-    await waiting;
-    assert.deepEqual(await weights.store.list(), []);
+    const waiting = provide(repo);
+    const { id } = await running(repo);
+    await weights.pulls.cancel(weights.person, id, false);
+    hub.release();
+    assert.equal((await waiting).isWhole, true);
+    assert.notEqual((await lastPull()).id, id);
+  });
+
+  it('the token is sealed with the pull, outlives its process, and goes when the pull has ended', async () => {
+    hub.add(repo, model, { token: 'hf_secret' });
+    const killed = await openTestWeights(hub, { concurrency: 0 });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const waiting = provide(repo, { of: killed, token: 'hf_secret', signal });
+    const readTokens = async () => {
+      const rows = await killed.db.selectFrom('weight_pulls').select('hub_token').execute();
+      return rows.map(({ hub_token }) => hub_token);
+    };
+    const token = await until('it waits', async () => (await readTokens())[0]);
+    assert.match(token, /^[A-Za-z0-9+/=]{20,}$/);
+    controller.abort();
+    await assert.rejects(waiting, { name: 'AbortError' });
+    const next = await openTestWeights(hub, { on: killed });
+    assert.equal((await provide(repo, { of: next, token: 'hf_secret' })).isWhole, true);
+    assert.deepEqual(await readTokens(), [null]);
+  });
+
+  it('only an owner changes weights that a deployment names, and its pull ends with it', async () => {
+    const member = { ...weights.person, role: 'member' } as const;
+    const gguf = 'bartowski/Llama-GGUF';
+    hub.add(gguf, { 'x-Q4_K_M.gguf': randomGguf(10_000), 'x-Q8_0.gguf': randomGguf(20_000) });
+    let users = [{ name: 'chat', isStopped: false }];
+    weights.pulls.usersOf = async (candidates) => {
+      const named = findNamed(parseSource(gguf), 'gguf', candidates);
+      return new Map(named === undefined ? [] : [[named.name, users]]);
+    };
+    const refusal = { code: 'forbidden', name: 'Refusal' };
+    const pull = (person: SessionPrincipal, file: string) =>
+      weights.pulls.create(person, { repo: gguf, file });
+    await assert.rejects(pull(member, 'x-Q4_K_M.gguf'), refusal);
+    const { id } = await pull(weights.person, 'x-Q8_0.gguf');
+    await weights.ended(id);
+    await assert.rejects(pull(member, 'x-Q4_K_M.gguf'), {
+      ...refusal,
+      message: /Q4_K_M.gguf is used by the deployment chat. Only an owner may pull it again or/,
+    });
+    assert.equal((await pull(member, 'x-Q8_0.gguf')).name, 'bartowski--Llama-GGUF/x-Q8_0.gguf');
+    hub.pauseAfter(10);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const format: Format = 'gguf';
+    const waiting = provide(`${gguf}:Q4_K_M`, { format, signal });
+    const own = await running('Q4_K_M');
+    await assert.rejects(weights.pulls.cancel(member, own.id, false), refusal);
+    controller.abort();
+    await assert.rejects(waiting, { name: 'AbortError' });
+    await weights.pulls.endUnneeded();
+    assert.equal((await lastPull()).state, 'running');
+    users = [{ name: 'chat', isStopped: true }];
+    await weights.pulls.endUnneeded();
+    assert.equal((await lastPull()).state, 'cancelled');
+    hub.release();
   });
 
   it('removal leaves nothing, not even what an engine wrote there', async () => {
