@@ -4,21 +4,7 @@
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:https';
 import { isIP } from 'node:net';
-import { parseAddressList } from '#lib/address-list.ts';
-
-/** Networks that are not the internet: this computer, private and link-local networks, and what maps to them. */
-const isReserved = parseAddressList([
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16'],
-  ...['172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16'],
-  ...['198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/3'],
-  // An IPv4 address that is written as IPv6 is checked as IPv4, so that ::ffff:0:0/96 must not be listed.
-  ...['::/96', '64:ff9b::/16', '100::/64', '2001::/23', '2001:db8::/32', '2002::/16'],
-  ...['fc00::/7', 'fe80::/10', 'fec0::/10', 'ff00::/8'],
-]);
-
-/** True for an address that an image may be fetched from. */
-export const isPublicAddress = (address: string) =>
-  isIP(address) !== 0 && isReserved?.(address) === false;
+import { isPublicAddress, toHost } from '#lib/public-address.ts';
 
 export interface FetchOptions {
   /** Addresses of a host. Default: the system's resolver. */
@@ -38,7 +24,7 @@ export async function fetchImage(
   { resolve = resolveHost, isPublic = isPublicAddress, ca }: FetchOptions,
   client: AbortSignal,
 ): Promise<string> {
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = toHost(url);
   const signal = AbortSignal.any([client, AbortSignal.timeout(timeoutMs)]);
   const addresses = isIP(host) === 0 ? await resolve(host) : [host];
   const [address] = addresses;

@@ -1,9 +1,18 @@
 // A client for a Hugging Face-compatible hub: lists the files of a repository, and reads one file from any offset.
-// The token is sent only to the hub itself, never to a host that the hub redirects to.
+// The token is sent only to the hub itself, never to a host that the hub redirects to, which must be on the internet unless
+// the hub is not.
 
 import type { Agent, Dispatcher } from 'undici';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import { hubDenied, hubMissing, hubUnavailable, PullError } from './errors.ts';
+import {
+  createPublicLookup,
+  findFault,
+  type IsPublic,
+  isPrivateHub,
+  isPrivateLiteral,
+  privateCode,
+} from './redirects.ts';
 
 export interface HubFile {
   /** Path inside the repository. */
@@ -40,7 +49,9 @@ type HubResponse = Dispatcher.ResponseData & {
 };
 
 const maxRedirects = 5;
+const privateReason = 'it redirects into a private network, where it is not itself';
 const reasons: Record<string, string> = {
+  [privateCode]: privateReason,
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'its name is not known',
   EAI_AGAIN: 'its name cannot be looked up',
@@ -56,16 +67,23 @@ const maxListingBytes = 32 * 1024 * 1024;
 /** Methods throw a PullError: `unavailable` if a retry may help, `denied` or `missing` if not. */
 export class Hub {
   readonly #url: string;
-  readonly #origin: string;
+  readonly #start: URL;
   readonly #token: string | null;
   readonly #stallMs: number;
-  #agent: Agent | undefined;
+  readonly #isPublic: IsPublic | undefined;
+  /** One for the hub, and one for the hosts that it redirects to. */
+  readonly #agents = new Map<'hub' | 'others', Agent>();
+  #isPrivate: Promise<boolean> | undefined;
 
-  constructor(options: { url: string; token: string | null }, { stallMs = 30_000 } = {}) {
+  constructor(
+    options: { url: string; token: string | null },
+    { stallMs = 30_000, isPublic }: { stallMs?: number; isPublic?: IsPublic } = {},
+  ) {
     this.#url = options.url.replace(/\/+$/, '');
-    this.#origin = new URL(this.#url).origin;
+    this.#start = new URL(this.#url);
     this.#token = options.token;
     this.#stallMs = stallMs;
+    this.#isPublic = isPublic;
   }
 
   async look(
@@ -112,20 +130,32 @@ export class Hub {
   }
 
   async close(): Promise<void> {
-    await this.#agent?.destroy();
+    for (const agent of this.#agents.values()) await agent.destroy();
   }
 
   /** undici is loaded with the first pull: most servers never pull, and it takes 10 MB. */
   async #send(url: URL, headers: Record<string, string>, signal: AbortSignal) {
     const { Agent, request } = await import('undici');
-    const stallMs = this.#stallMs;
-    this.#agent ??= new Agent({
-      connections: 32,
-      connect: { timeout: stallMs },
-      headersTimeout: stallMs,
-      bodyTimeout: stallMs,
-    });
-    return request(url, { dispatcher: this.#agent, signal, headers });
+    const to = url.origin === this.#start.origin ? 'hub' : 'others';
+    const isFree = to === 'hub' || (await this.#isInPrivate());
+    if (!isFree && isPrivateLiteral(url, this.#isPublic))
+      throw hubUnavailable(this.#url, privateReason);
+    const timeout = this.#stallMs;
+    const dispatcher =
+      this.#agents.get(to) ??
+      new Agent({
+        connections: 32,
+        connect: isFree ? { timeout } : { timeout, lookup: createPublicLookup(this.#isPublic) },
+        headersTimeout: timeout,
+        bodyTimeout: timeout,
+      });
+    this.#agents.set(to, dispatcher);
+    return request(url, { dispatcher, signal, headers });
+  }
+
+  #isInPrivate(): Promise<boolean> {
+    this.#isPrivate ??= isPrivateHub(this.#start, this.#isPublic);
+    return this.#isPrivate;
   }
 
   /** Follows redirects itself, because it must decide at each hop whether to send the token. */
@@ -134,7 +164,7 @@ export class Hub {
     const token = this.#tokenOf(call);
     let url = start;
     for (let hops = 0; hops <= maxRedirects; hops++) {
-      const isHubs = url.origin === this.#origin;
+      const isHubs = url.origin === this.#start.origin;
       const authorization: Record<string, string> =
         token !== null && isHubs ? { authorization: `Bearer ${token}` } : {};
       const sent = { 'user-agent': 'millrace', ...headers, ...authorization };
@@ -148,9 +178,8 @@ export class Hub {
       }
       await discard(response);
       const next = URL.parse(location, url);
-      if (next?.protocol !== 'http:' && next?.protocol !== 'https:') {
-        throw hubUnavailable(this.#url, 'it redirects to something that is not HTTP');
-      }
+      const fault = next === null ? 'it redirects to no address' : findFault(next, this.#start);
+      if (next === null || fault !== null) throw hubUnavailable(this.#url, fault ?? '');
       url = next;
     }
     throw hubUnavailable(this.#url, 'it redirects in circles');
