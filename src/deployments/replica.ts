@@ -294,7 +294,7 @@ export class Replica {
   /** `readyAt` is when an engine that is adopted answered first. */
   async #getReady(engine: Engine, readyAt: number | null): Promise<void> {
     const over = this.#over.signal;
-    if (!(await this.#answersInTime(over))) throw new Error(this.#lateness);
+    if (!(await this.#answersInTime(engine))) throw new Error(this.#lateness);
     if (over.aborted) return;
     this.#readyAt = readyAt ?? this.#parts.clock.now();
     if (readyAt === null) engine.setReady?.(this.#readyAt);
@@ -335,16 +335,15 @@ export class Replica {
   }
 
   /** Returns false if the engine runs but does not answer in time. */
-  async #answersInTime(over: AbortSignal): Promise<boolean> {
+  async #answersInTime(engine: Engine): Promise<boolean> {
     const { clock } = this.#parts;
-    const { start_seconds: startSeconds } = this.spec;
-    const deadline = Math.max(
-      this.#loadingSince + startSeconds * 1_000,
-      clock.now() + Math.min(startSeconds * 1_000, adoptionMs),
-    );
+    const startMs = this.spec.start_seconds * 1_000;
+    const earliest = clock.now() + Math.min(startMs, adoptionMs);
     while (!(await this.#answers())) {
-      if (over.aborted) return true;
-      if (clock.now() >= deadline) return false;
+      if (this.#over.signal.aborted) return true;
+      const now = clock.now();
+      if (engine.isPreparing) this.#loadingSince = now;
+      if (now >= Math.max(this.#loadingSince + startMs, earliest)) return false;
       await setTimeout(probeEveryMs);
     }
     return true;

@@ -21,9 +21,10 @@ for (const database of databases) {
       });
       return ((await response.json()) as { data: Data }).data;
     }
-    const create = (name: string) =>
+    const create = (name: string, more = {}) =>
       call('POST', '/deployments', {
         ...{ name, model, engine: 'command', program: 'engine', runs_on: 'cpu_1x_general' },
+        ...more,
       });
     const instances = async () =>
       (await call<{ id: string }[]>('GET', '/instances')).map(({ id }) => id);
@@ -70,6 +71,18 @@ for (const database of databases) {
       assert.equal((await show()).status, 'ready');
       await call('DELETE', '/deployments/tested');
       await until('the machine is gone', async () => (await instances()).length === 0);
+    });
+
+    test('a copy of weights to the host is shown, and is not part of the start', async () => {
+      server = await startTestServer({ database });
+      owner = await server.join();
+      await create('copies', { source: server.dataDir, start_seconds: 4, min: 1 });
+      const show = () => call('GET', '/deployments/copies');
+      await until('the copy is shown', async () =>
+        /^copying weights to .*, \d+ %$/.test((await show()).replicas[0]?.progress ?? ''),
+      );
+      assert.equal((await chat()).status, 200);
+      assert.equal((await show()).reason, null);
     });
 
     test('a used-up quota is the reason of the failure', async () => {

@@ -79,6 +79,11 @@ export interface Driver {
   /** Describes what this host can and can't isolate, for the start-up table and type descriptions. */
   describe(): Promise<DriverReport>;
 
+  /** Brings to the host what the machine needs, such as a copy of its weights. Returns at once: what is still done, such as
+   * `copying weights to berlin, 43 %`, or null if the machine can be launched. Must be called again until then. Throws
+   * DriverError. Undefined on drivers that bring nothing. */
+  prepare?(spec: MachineSpec): Promise<string | null>;
+
   /** Creates and starts the machine, or does nothing if it exists. Returns once the machine was requested;
    * `inspect` reports when it runs. Throws DriverError. */
   launch(spec: MachineSpec): Promise<void>;

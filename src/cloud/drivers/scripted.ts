@@ -92,6 +92,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
   return {
     name: 'scripted',
     describe: async () => describe(host),
+    prepare: async (spec) => prepare(host, spec),
     launch: async (spec) => launch(host, spec),
     inspect: async (id) => inspect(host, id),
     restart: async (spec) => restart(host, spec),
@@ -192,6 +193,15 @@ function launch(host: ScriptedHost, spec: MachineSpec) {
   }
   if (host.machines.read(spec.id) !== undefined) return;
   host.machines.write(toMachine(spec, randomBytes(8).toString('hex'), 1));
+}
+
+/** Weights are there after five calls. */
+function prepare({ failures }: ScriptedHost, spec: MachineSpec): string | null {
+  const call = `prepare ${spec.id}`;
+  const calls = failures.get(call) ?? 0;
+  if (!spec.weights || calls === 5) return null;
+  failures.set(call, calls + 1);
+  return `copying weights to the scripted host, ${calls * 20} %`;
 }
 
 function inspect(host: ScriptedHost, id: string): MachineState {

@@ -67,6 +67,7 @@ function toOptions(host: HostRow, parts: EndpointParts): IncusOptions {
     },
     owner: parts.installationId,
     serverId: parts.serverId,
+    hostName: host.name,
     target: host.target,
     ...(host.project === null ? {} : { project: host.project }),
     ...(host.pool === null ? {} : { pool: host.pool }),

@@ -16,6 +16,7 @@ export interface StepResult {
 }
 
 const pollMs = 250;
+const prepareMs = 1_000;
 const minBackoffMs = 500;
 const maxBackoffMs = 60_000;
 const bootDeadlineMs = 15 * 60_000;
@@ -45,13 +46,19 @@ async function boot(
   now: number,
 ): Promise<StepResult> {
   const state = await driver.inspect(row.id);
-  const late = whenLate(row, now, 'The machine has not come up.');
+  // The deadline counts from when the host was asked for the machine, after its weights were copied there.
+  const late = row.asked_at === null ? {} : whenLate(row, now, 'The machine has not come up.');
   const reachable = whenReachableAgain(row);
   // A machine is launched again if a crash left it incomplete.
   if (state.state === 'absent' || (state.state === 'stopped' && row.asked_at === null)) {
+    const progress = (await driver.prepare?.(spec)) ?? null;
+    if (progress !== null)
+      return { changes: { ...reachable, status_reason: progress }, dueInMs: prepareMs };
     for (const { id } of spec.filesystems) await driver.createFilesystem(id, spec.node);
     await driver.launch(spec);
-    return { changes: { asked_at: now, attempts: 0, ...reachable, ...late }, dueInMs: pollMs };
+    const asked = { asked_at: row.asked_at ?? now, attempts: 0 };
+    const told = row.status === 'booting' ? { status_reason: null } : {};
+    return { changes: { ...asked, ...told, ...reachable, ...late }, dueInMs: pollMs };
   }
   if (state.state === 'stopped') return { changes: observe(row, state, now), dueInMs: null };
   if (state.state === 'starting') {
@@ -76,7 +83,8 @@ export function toSettled(row: InstanceRow, changes: Partial<InstanceRow>): Step
 
 /** An instance that misses the boot deadline is unhealthy, but booting is still retried. */
 function whenLate(row: InstanceRow, now: number, reason: string): Partial<InstanceRow> {
-  const late = row.status === 'booting' && now - row.launched_at > bootDeadlineMs;
+  const since = row.asked_at ?? row.launched_at;
+  const late = row.status === 'booting' && now - since > bootDeadlineMs;
   return late ? { status: 'unhealthy', status_reason: reason } : {};
 }
 

@@ -11,6 +11,8 @@ export interface Engine {
   readonly key: string;
   /** What it does before it has printed anything that says more. */
   readonly phase: string;
+  /** True while it waits for something that does not count as its start, such as a copy of its weights. Default: false. */
+  readonly isPreparing?: boolean;
   /**
    * Resolves when the engine has ended: with a sentence on how, or with null if that is no failure. Never rejects. What
    * is left of it must be removed by `stop`.

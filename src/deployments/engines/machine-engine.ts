@@ -32,7 +32,7 @@ interface MachineTarget {
 
 /** How often the boot log is read while the engine starts, and its port tried afterwards. */
 const lookEveryMs = 1_000;
-/** The row is read at every change by this server, and at every so many looks for changes by others. */
+/** The row is read at every look until the machine is active, then at changes by this server, and at every so many looks. */
 const looksPerRow = 5;
 /** Failed connections in a row after which an engine that listened has ended. They are tried at shorter intervals. */
 const maxRefusals = 3;
@@ -126,6 +126,8 @@ class MachineEngine implements Engine {
   #resolve: (ended: string | null) => void = () => {};
   #hostId: string | null = null;
   #isActive = false;
+  /** What is done before the machine can be launched; null if nothing is. */
+  #preparation: string | null = null;
   #lines: readonly string[] = [];
   #hasListened = false;
   #refusals = 0;
@@ -149,7 +151,11 @@ class MachineEngine implements Engine {
   }
 
   get phase(): string {
-    return this.#isActive ? 'starting' : 'launching the machine';
+    return this.#preparation ?? (this.#isActive ? 'starting' : 'launching the machine');
+  }
+
+  get isPreparing(): boolean {
+    return this.#preparation !== null;
   }
 
   async connect() {
@@ -236,7 +242,7 @@ class MachineEngine implements Engine {
       const pastMs = this.#wait(isRefused ? refusedEveryMs : lookEveryMs);
       const woken = await Promise.race([changed.promise, pastMs]);
       if (woken !== undefined) changed = Promise.withResolvers();
-      isRowDue = woken === true || look % looksPerRow === 0;
+      isRowDue = woken === true || !this.#isActive || look % looksPerRow === 0;
     }
     unwatch();
   }
@@ -259,6 +265,7 @@ class MachineEngine implements Engine {
     const state = await this.#parts.machines.find(this.#target.id);
     this.#hostId = state?.hostId ?? null;
     this.#isActive = state?.status === 'active';
+    this.#preparation = state?.status === 'booting' ? state.statusReason : null;
     // A person terminated it: no failure, but the end of this replica.
     if (state === undefined || state.status === 'terminating' || state.status === 'terminated')
       this.#end(null);

@@ -171,6 +171,26 @@ for (const database of databases) {
       assert.equal(driver.calls.filter((call) => call === `launch ${id}`).length, 3);
     });
 
+    test('a copy to the host is told, and its time is none of the boot', async () => {
+      const { launch, db, cloud, driver, settle, clock } = await startCloud(database);
+      const id = await launch();
+      await db.updateTable('instances').set({ weights: '/models/small' }).execute();
+      for (const percent of [0, 20, 40, 60, 80]) {
+        await cloud.reconciler.settle();
+        const row = await db.selectFrom('instances').selectAll().executeTakeFirstOrThrow();
+        const told = `copying weights to the scripted host, ${percent} %`;
+        assert.deepEqual(
+          [row.status, row.status_reason, row.asked_at, row.attempts],
+          ['booting', told, null, 0],
+        );
+        clock.turn(10 * 60_000);
+      }
+      await settle();
+      const row = await db.selectFrom('instances').selectAll().executeTakeFirstOrThrow();
+      assert.deepEqual([row.status, row.status_reason], ['active', null]);
+      assert.equal(driver.calls.filter((call) => call === `launch ${id}`).length, 1);
+    });
+
     test('an instance whose launch can never succeed is unhealthy with the driver’s reason', async () => {
       const { launch, instance, settle, cloud, accountId } = await startCloud(database);
       const id = await launch({ hostname: 'impossible' });

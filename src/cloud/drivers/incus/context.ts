@@ -13,11 +13,14 @@ import { createInstanceCache, type InstanceCache } from './instance-cache.ts';
 import type { GivenGpus } from './inventory.ts';
 import { createSshProbe, type SshProbe } from './reachability.ts';
 import { type FilesystemStore, type HostPaths, inHostPaths, inVolumes } from './volumes.ts';
+import type { WeightCopy } from './weight-copy.ts';
 
 export interface IncusOptions {
   readonly endpoint: Endpoint;
   /** Identifies this installation. Machines with another owner's mark are ignored. */
   readonly owner: string;
+  /** The host's name for people. Default: `the host`. */
+  readonly hostName?: string;
   /** Identifies this server among those of the installation. Default: the owner. */
   readonly serverId?: string;
   /** Cluster member, or a group as `@name`; null for any. */
@@ -60,6 +63,9 @@ export interface IncusContext {
   readonly canVirtualise: boolean;
   readonly owner: string;
   readonly serverId: string;
+  readonly hostName: string;
+  /** Copies of weights that are being made or have failed, by the name of their volume. */
+  readonly copies: Map<string, WeightCopy>;
   readonly pool: string;
   readonly profiles: readonly string[];
   /** Cluster member or group for specs without a node; null for any. */
@@ -94,6 +100,8 @@ export async function openContext(options: IncusOptions): Promise<IncusContext> 
     canVirtualise: info.environment?.driver?.includes('qemu') ?? false,
     owner,
     serverId: options.serverId ?? owner,
+    hostName: options.hostName ?? 'the host',
+    copies: new Map(),
     pool,
     profiles: options.profiles ?? ['default'],
     target: options.target ?? null,

@@ -19,7 +19,7 @@ import { takeInventory } from './inventory.ts';
 import { launchMachine, removeMachine, restartMachine } from './life-cycle.ts';
 import { measureInstance } from './stats.ts';
 import { openInstanceTerminal } from './terminal.ts';
-import { sweepWeights } from './weight-volumes.ts';
+import { prepareWeights, sweepWeights } from './weight-volumes.ts';
 
 export type IncusDriver = Driver &
   Required<Pick<Driver, 'attachTerminal' | 'watch' | 'images'>> & {
@@ -40,6 +40,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     addressRange: () => context.plan,
     describe: () => describe(context),
     inspect: (id) => inspect(context, id),
+    prepare: (spec) => prepareWeights(context, spec),
     launch: (spec) => locks.run(spec.id, () => launchMachine(context, spec)),
     restart: (spec) =>
       locks.run(spec.id, async () => {

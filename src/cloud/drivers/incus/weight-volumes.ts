@@ -10,6 +10,7 @@ import type { IncusContext } from './context.ts';
 import { DaemonError } from './daemon-response.ts';
 import { findImage } from './images.ts';
 import { type Device, instancePath } from './instance.ts';
+import { startWeightCopy, type WeightCopy } from './weight-copy.ts';
 
 interface Volume {
   readonly name: string;
@@ -29,22 +30,57 @@ const spareMib = 64;
 const spareShare = 1.05;
 const busyDeadlineMs = 60_000;
 const retryMs = 200;
+const reportMs = 500;
 
-/** The device by which a machine sees its weights. Fills the volume first if the host does not have it yet. */
+/** Starts the copy that the machine needs. Returns what is still done; null if the host has the weights. */
+export async function prepareWeights(
+  context: IncusContext,
+  spec: MachineSpec,
+): Promise<string | null> {
+  const { copy } = await findCopy(context, spec);
+  if (copy === null) return null;
+  const error = copy.error();
+  if (error !== undefined) throw error;
+  return `copying weights to ${spec.node ?? context.hostName}, ${copy.percent()} %`;
+}
+
+/** The device by which a machine sees its weights. Waits for the copy if the host does not have them yet. */
 export async function provideWeights(
   context: IncusContext,
-  { weights: source, node, image }: MachineSpec,
+  spec: MachineSpec,
 ): Promise<Record<string, Device>> {
-  if (!source) return {};
-  const files = await listWeightFiles(source);
-  const name = toName(files);
-  await context.locks.run(name, async () => {
-    const there = await context.client.find<Volume>(volumePath(context, name), { target: node });
-    if (there?.config[wholeKey] !== 'true')
-      await fill(context, { name, source, files, node, image });
-  });
+  if (!spec.weights) return {};
+  const { name, copy } = await findCopy(context, spec);
+  await copy?.whole;
   const { pool } = context;
   return { weights: { type: 'disk', pool, source: name, path: weightsFolder, readonly: 'true' } };
+}
+
+/** The copy is null if the host has the weights. One that failed is returned once. The next call starts another. */
+async function findCopy(
+  context: IncusContext,
+  { weights: source, node, image }: MachineSpec,
+): Promise<{ name: string; copy: WeightCopy | null }> {
+  if (!source) return { name: '', copy: null };
+  const { client, copies, locks } = context;
+  const files = await listWeightFiles(source);
+  const name = toName(context, files);
+  const there = await client.find<Volume>(volumePath(context, name), { target: node });
+  if (there?.config[wholeKey] === 'true') return { name, copy: null };
+  const key = `${node ?? ''} ${name}`;
+  const known = copies.get(key);
+  if (known?.error() !== undefined) copies.delete(key);
+  if (known !== undefined) return { name, copy: known };
+  const filling = { name, source, files, node, image };
+  const copy = startWeightCopy(toBytes(files), (progress) =>
+    locks.run(name, () => fill(context, { ...filling, progress })),
+  );
+  copies.set(key, copy);
+  copy.whole.then(
+    () => copies.delete(key),
+    () => {},
+  );
+  return { name, copy };
 }
 
 /** Removes the volumes of this server that hold none of the sources. */
@@ -54,7 +90,13 @@ export async function sweepWeights(context: IncusContext, sources: readonly stri
   // Files that can't be read now may be there again later.
   const names = new Map<string, string | null>();
   for (const source of sources)
-    names.set(source, await listWeightFiles(source).then(toName, () => null));
+    names.set(
+      source,
+      await listWeightFiles(source).then(
+        (files) => toName(context, files),
+        () => null,
+      ),
+    );
   const isWanted = ({ name, config }: Volume) => {
     const current = names.get(config[sourceKey] ?? '');
     return current === null || current === name;
@@ -79,14 +121,14 @@ interface Filling {
   readonly files: readonly WeightFile[];
   readonly node: string | null;
   readonly image: string;
+  progress(bytes: number): void;
 }
 
 async function fill(context: IncusContext, filling: Filling): Promise<void> {
   const { client, owner, serverId } = context;
-  const { name, source, files, node } = filling;
+  const { name, source, files, node, progress } = filling;
   await removeVolume(context, name, node);
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const size = Math.ceil((bytes * spareShare) / mib) + spareMib;
+  const size = Math.ceil((toBytes(files) * spareShare) / mib) + spareMib;
   const config = {
     'user.millrace.owner': owner,
     [serverKey]: serverId,
@@ -101,9 +143,12 @@ async function fill(context: IncusContext, filling: Filling): Promise<void> {
   const filler = instancePath(toFillerName(name));
   try {
     await startFiller(context, filling);
-    for (const file of files) await push(context, filler, file);
+    for (const [index, file] of files.entries()) {
+      const before = toBytes(files.slice(0, index));
+      await push(context, filler, file, (bytes) => progress(before + bytes));
+    }
     // What changed meanwhile was copied half.
-    if (toName(await listWeightFiles(source)) !== name)
+    if (toName(context, await listWeightFiles(source)) !== name)
       throw new DriverError('unavailable', `${source} changed while it was copied to the host.`);
     await removeInstance(context, filler);
     const body = { config: { ...config, [wholeKey]: 'true' } };
@@ -138,18 +183,27 @@ async function startFiller(context: IncusContext, { name, node, image }: Filling
   await client.run('PUT', `${instancePath(filler)}/state`, { body: start });
 }
 
-async function push({ client, flavor }: IncusContext, filler: string, file: WeightFile) {
+async function push(
+  { client, flavor }: IncusContext,
+  filler: string,
+  file: WeightFile,
+  progress: (bytes: number) => void,
+) {
+  const body = createReadStream(file.path, { highWaterMark: mib });
+  const reporting = setInterval(() => progress(body.bytesRead), reportMs);
   const header = (name: string) => `${flavor.headerPrefix}-${name}`;
-  await client.run('POST', `${filler}/files`, {
-    query: { path: `${weightsFolder}/${file.name}` },
-    body: createReadStream(file.path),
-    headers: {
-      [header('type')]: 'file',
-      [header('mode')]: '0644',
-      [header('uid')]: '0',
-      [header('gid')]: '0',
-    },
-  });
+  await client
+    .run('POST', `${filler}/files`, {
+      query: { path: `${weightsFolder}/${file.name}` },
+      body,
+      headers: {
+        [header('type')]: 'file',
+        [header('mode')]: '0644',
+        [header('uid')]: '0',
+        [header('gid')]: '0',
+      },
+    })
+    .finally(() => clearInterval(reporting));
 }
 
 /** Succeeds if it is gone. A volume that machines use stays. */
@@ -163,14 +217,14 @@ async function removeVolume(context: IncusContext, name: string, node: string | 
 async function removeInstance({ client }: IncusContext, path: string): Promise<void> {
   const deadline = performance.now() + busyDeadlineMs;
   const stop = { action: 'stop', force: true, timeout: -1 };
-  while (await client.find(path)) {
-    try {
-      await client.run('PUT', `${path}/state`, { body: stop }).catch(ignoreDaemon);
-      await client.run('DELETE', path).catch(ignoreMissing);
-    } catch (error) {
-      if (!(error instanceof DaemonError) || performance.now() > deadline) throw error;
-      await setTimeout(retryMs);
-    }
+  for (let reason = ''; await client.find(path); await setTimeout(retryMs)) {
+    if (performance.now() > deadline)
+      throw new DriverError('unavailable', `The host could not remove ${path}. ${reason}`.trim());
+    await client.run('PUT', `${path}/state`, { body: stop }).catch(ignoreDaemon);
+    await client.run('DELETE', path).catch((error) => {
+      ignoreDaemon(error);
+      reason = (error as DaemonError).message;
+    });
   }
 }
 
@@ -182,12 +236,15 @@ function ignoreMissing(error: unknown): void {
   if (!(error instanceof DaemonError && error.code === 404)) throw error;
 }
 
-/** Files that differ in any way are another volume. */
-function toName(files: readonly WeightFile[]): string {
+/** Files that differ in any way are another volume, and so are those of another server with the same paths. */
+function toName({ owner, serverId }: IncusContext, files: readonly WeightFile[]): string {
   const content = files.map(({ name, path, bytes, changedMs }) => [name, path, bytes, changedMs]);
-  const hash = createHash('sha256').update(JSON.stringify(content)).digest('hex');
+  const whole = JSON.stringify([owner, serverId, content]);
+  const hash = createHash('sha256').update(whole).digest('hex');
   return `${prefix}${hash.slice(0, 16)}`;
 }
+
+const toBytes = (files: readonly WeightFile[]) => files.reduce((sum, { bytes }) => sum + bytes, 0);
 
 const toFillerName = (volume: string) => volume.replace(prefix, 'millrace-fill-');
 

@@ -9,6 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { createDaemonClient, type DaemonClient } from '#cloud/drivers/incus/client.ts';
 import { createFixture, type Fixture } from '#test/support/cloud/incus-fixture.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
+import { until } from '#test/support/until.ts';
 
 interface Volume {
   readonly name: string;
@@ -94,6 +95,24 @@ describe('weights on an LXD host', { skip: noLxd, timeout: 240_000 }, () => {
     writeFileSync(join(folder, 'model.safetensors'), 'changed');
     await fixture.driver.sweepWeights?.([folder]);
     assert.deepEqual(await list(), []);
+  });
+
+  test('machines that wait share one copy and its progress, and another server has its own', async () => {
+    const prepare = async (driver: Fixture['driver']) =>
+      driver.prepare?.(fixture.spec({ weights: folder }));
+    const first = await Promise.all([prepare(fixture.driver), prepare(fixture.driver)]);
+    for (const progress of first)
+      assert.match(progress ?? '', /^copying weights to the host, \d+ %$/);
+    const isReady = (driver: Fixture['driver']) => async () => (await prepare(driver)) === null;
+    await until('it is there', isReady(fixture.driver));
+    const [volume] = await list();
+    const other = await fixture.open({ serverId: 'other', hostName: 'berlin' });
+    assert.match((await prepare(other)) ?? '', /^copying weights to berlin, \d+ %$/);
+    await until('it is there too', isReady(other));
+    assert.equal((await list()).length, 2);
+    await other.sweepWeights?.([]);
+    assert.deepEqual(await list(), [volume]);
+    await fixture.driver.sweepWeights?.([]);
   });
 
   test('weights that are not here are a reason', async () => {
