@@ -56,6 +56,20 @@ export function divideDemand(
   return new Map(parts.map(({ name, given }) => [name, given]));
 }
 
+/** The same for the deployments of all models. `waiting` returns how many requests wait for a model. By name. */
+export function divideAll(
+  deployments: readonly { readonly model: string; toShare(): Share | null }[],
+  waiting: (model: string) => number,
+): ReadonlyMap<string, number> {
+  const byModel = Map.groupBy(deployments, ({ model }) => model);
+  return new Map(
+    [...byModel].flatMap(([model, all]) => {
+      const shares = all.flatMap((one) => one.toShare() ?? []);
+      return [...divideDemand(waiting(model), shares)];
+    }),
+  );
+}
+
 /** Replicas for the weight, if another one were started. */
 const fullness = ({ replicas, weight }: Share) => (replicas + 1) / weight;
 

@@ -15,12 +15,12 @@ import { RemoteDeployments } from '#deployments/peers/remote-deployments.ts';
 import type { ServerRows } from '#deployments/peers/server-rows.ts';
 import { takeOver } from '#deployments/peers/take-over.ts';
 import { checkModel } from '#inference/backends/live.ts';
-import type { BackendRegistry, DeployedModel } from '#inference/backends/registry.ts';
+import type { BackendRegistry } from '#inference/backends/registry.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
-import { divideDemand } from './demand.ts';
+import { divideAll } from './demand.ts';
 import {
   deploymentNameTaken,
   inFile,
@@ -96,7 +96,8 @@ export class Deployments {
       clock,
       serverId: parts.servers?.id ?? '',
       changed: () => this.tick(),
-      outstanding: this.#liveParts.outstanding,
+      silent: (deployment, reason) =>
+        log.warn({ deployment, reason }, 'the server of a deployment does not answer'),
     });
     router.onWaiting = (model) => {
       if (this.#runs(model) || this.#remotes.has(model)) this.tick();
@@ -105,16 +106,14 @@ export class Deployments {
 
   /** Adopts the machines of an earlier process, terminates those that no deployment wants, and starts what is missing. */
   async start(accountId: string, inFile: FileDeployments): Promise<void> {
-    const { engines, runs } = this.#parts;
+    const { engines, runs, servers } = this.#parts;
     await runs.open();
     await engines.clean();
-    const left = await engines.findLeft();
     this.#fileAccountId = accountId;
+    await servers?.start();
     await this.configure(inFile);
-    const unwanted = left.filter(
-      ({ deploymentId, settings }) => settings === null || !this.#live.has(deploymentId),
-    );
-    for (const replica of unwanted) await engines.release(replica);
+    // Also if there is no deployment to adopt them.
+    await this.#adoptable(new Set(this.#live.keys()));
   }
 
   /** Applies the deployments of the configuration file. Those that left it are drained and removed. */
@@ -122,7 +121,10 @@ export class Deployments {
     await this.#write(async (tx) => {
       const elsewhere = await applyFile(this.#parts, tx, this.#fileAccountId, settings);
       for (const deployment of elsewhere)
-        this.#parts.log.warn({ deployment }, 'a deployment of the file runs on another server');
+        this.#parts.log.warn(
+          { deployment },
+          'a deployment of the file was created by another server',
+        );
     });
     for (const [name, given] of Object.entries(settings))
       await this.#check(toSpec({ name, ...given })).catch(({ message }: Error) => {
@@ -158,11 +160,6 @@ export class Deployments {
     return this.#remotes;
   }
 
-  /** What the registry is given for the deployments of this server. */
-  localModels(): DeployedModel[] {
-    return [...this.#live.values()].map((live) => live.toModel());
-  }
-
   /** Requests for the deployment wait on another server. */
   noteDemand(id: string, serverId: string, waiting: number): void {
     this.#demand.set(id, serverId, waiting);
@@ -175,6 +172,12 @@ export class Deployments {
   }
 
   #runs = (model: string) => [...this.#live.values()].some((live) => live.model === model);
+
+  /** Requests for the model are this server's to serve. */
+  #serves = (model: string) =>
+    [...this.#live.values()].some(
+      (live) => live.model === model && live.toShare() !== null && !live.hasFailed,
+    );
 
   waiting(model: string): number {
     return this.#parts.router.queued(model);
@@ -240,39 +243,56 @@ export class Deployments {
   /** Reads the rows, which another server may have changed. Must be called about every 5 seconds. */
   refresh(): Promise<void> {
     return this.#mutex.run('refresh', async () => {
-      const { rows, engines, log } = this.#parts;
-      await this.#lookAtOthers();
+      const { rows, log } = this.#parts;
+      const { others, peers, lost, taken } = await this.#readOthers();
       const stored = await rows.own();
-      const isNew = stored.some(({ id }) => !this.#live.has(id));
-      const left = isNew ? await engines.findLeft() : [];
       const ids = new Set(stored.map(({ id }) => id));
-      const missing = [...this.#live].filter(([id]) => !ids.has(id));
-      const taken = await rows.findExisting(missing.map(([id]) => id));
+      const existing = await rows.findExisting([...this.#live.keys()].filter((id) => !ids.has(id)));
+      const isAdded = (id: string) => !this.#live.has(id) || taken.has(id);
+      const left = stored.some(({ id }) => isAdded(id)) ? await this.#adoptable(ids) : [];
       if (this.#isClosed) return;
+      // One that was lost and taken over again has other replicas by now.
+      for (const [id, live] of this.#live)
+        if (taken.has(id) || existing.has(id)) this.#leave(id, live);
+        else if (!ids.has(id)) live.remove();
       for (const one of stored) {
         const live = this.#live.get(one.id);
         if (live !== undefined) live.set(one);
         else this.#live.set(one.id, this.#open(one, left));
       }
-      for (const [id, live] of missing) {
-        if (taken.has(id)) this.#leave(id, live);
-        else live.remove();
-      }
+      this.#remotes.set(
+        others.filter(({ id }) => !ids.has(id)),
+        peers,
+        lost,
+      );
       this.tick();
       // After replicas that waited for a pull were told to stop.
       await this.#parts.endPulls().catch((err) => log.warn({ err }, 'pulls were not ended'));
     });
   }
 
-  /** Runs the deployments on machines whose server is lost, and finds those that other servers run. */
-  async #lookAtOthers(): Promise<void> {
-    const { servers, rows } = this.#parts;
-    if (servers === null || this.#isClosed) return;
-    await servers.beat();
+  /** Replicas on machines of these deployments, launched by an earlier process or another server. The rest is terminated. */
+  async #adoptable(ids: ReadonlySet<string>): Promise<readonly StoredReplica[]> {
+    const { engines } = this.#parts;
+    const left = await engines.findLeft();
+    const isWanted = ({ deploymentId, settings }: StoredReplica) =>
+      settings !== null && (ids.has(deploymentId) || this.#live.has(deploymentId));
+    for (const replica of left) if (!isWanted(replica)) await engines.release(replica);
+    return left.filter(isWanted);
+  }
+
+  /** Takes over the deployments on machines whose server is lost, and finds those that other servers run. */
+  async #readOthers() {
+    const { servers, rows, engines } = this.#parts;
+    const none = new Set<string>();
+    if (servers === null || this.#isClosed)
+      return { others: [], peers: [], lost: none, taken: none };
     const others = await rows.ofOthers();
-    const { lost, peers } = await servers.look(others.map(({ runnerId }) => runnerId));
-    this.#remotes.set(others, peers);
-    await takeOver(this.#parts, others, lost);
+    const found = await servers.findLostAndPeers(others.map(({ runnerId }) => runnerId));
+    const taken = await takeOver(this.#parts, others, found.lost);
+    if ((await engines.takeOrphans(found.lost)) > 0)
+      await this.#adoptable(new Set((await rows.own()).map(({ id }) => id)));
+    return { others, ...found, taken };
   }
 
   /** Another server runs it now. */
@@ -285,10 +305,10 @@ export class Deployments {
   /** Must be called about once a second. It reads no database. */
   tick(): void {
     if (this.#isClosed) return;
-    const waiting = this.#divideWaiting();
+    const waiting = divideAll([...this.#live.values()], (model) => this.waiting(model));
     for (const live of this.#live.values())
       live.tick((waiting.get(live.name) ?? 0) + this.#demand.of(live.id));
-    this.#remotes.tick((model) => (this.#runs(model) ? 0 : this.waiting(model)));
+    this.#remotes.tick((model) => (this.#serves(model) ? 0 : this.waiting(model)));
     this.#publish();
     this.#ticks.emit('tick');
     this.#recordRuns();
@@ -303,23 +323,10 @@ export class Deployments {
     this.#publish();
   }
 
-  /** By name of the deployment. */
-  #divideWaiting(): ReadonlyMap<string, number> {
-    const byModel = Map.groupBy(this.#live.values(), ({ model }) => model);
-    return new Map(
-      [...byModel].flatMap(([model, all]) => [
-        ...divideDemand(
-          this.waiting(model),
-          all.flatMap((live) => live.toShare() ?? []),
-        ),
-      ]),
-    );
-  }
-
   #publish(): void {
     const { registry, router } = this.#parts;
-    const all = [...this.localModels(), ...this.#remotes.toModels()];
-    if (registry.setDeployed(all)) router.recheck();
+    const own = [...this.#live.values()].map((live) => live.toModel());
+    if (registry.setDeployed([...own, ...this.#remotes.toModels()])) router.recheck();
   }
 
   #recordRuns(): void {

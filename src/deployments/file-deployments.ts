@@ -16,7 +16,7 @@ interface FileParts {
   readonly audit: Audit;
 }
 
-/** Returns the names that another server runs. */
+/** Returns the names of deployments that another server created. */
 export async function applyFile(
   { rows, audit }: FileParts,
   tx: Tx,

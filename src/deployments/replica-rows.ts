@@ -27,7 +27,7 @@ export interface ReplicaSettings {
   readonly key: string;
 }
 
-/** Another server runs the deployment now, and this one must leave its machines alone. */
+/** The deployment was removed, or another server runs it now. This server must leave its machines alone. */
 export class TakenOver extends Error {
   constructor() {
     super('The deployment was removed, or another server runs it now.');
@@ -109,15 +109,31 @@ export class ReplicaRows {
         idle_since: null,
       }))
       .where('id', '=', id)
+      .where('host_id', '=', this.#hostId)
       .execute();
   }
 
+  /** Throws TakenOver if another server runs the deployment by now. */
   async setResting(id: string, resting: Resting, idleSince: number): Promise<void> {
-    await this.#db
+    const { numUpdatedRows } = await this.#db
       .updateTable('replicas')
       .set({ resting, idle_since: idleSince })
       .where('id', '=', id)
-      .execute();
+      .where('host_id', '=', this.#hostId)
+      .executeTakeFirst();
+    if (numUpdatedRows === 0n) throw new TakenOver();
+  }
+
+  /** Takes replicas of removed deployments from lost servers, to terminate their machines. Returns how many there were. */
+  async takeOrphans(lost: ReadonlySet<string>): Promise<number> {
+    if (lost.size === 0) return 0;
+    const { numUpdatedRows } = await this.#db
+      .updateTable('replicas')
+      .set({ host_id: this.#hostId })
+      .where('host_id', 'in', [...lost])
+      .where('deployment_id', 'not in', ({ selectFrom }) => selectFrom('deployments').select('id'))
+      .executeTakeFirst();
+    return Number(numUpdatedRows);
   }
 
   /** Throws TakenOver if another server runs the deployment by now. */

@@ -6,6 +6,7 @@ import type { Engine, StartWatch } from '#deployments/engines/engine.ts';
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
 import { type Recipe, recipes } from '#deployments/engines/recipes.ts';
 import { sleeps } from '#deployments/engines/sleep.ts';
+import { toUpstream } from '#deployments/engines/upstream.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -126,21 +127,8 @@ export class Replica {
 
   /** The backend by which requests reach it. */
   toBackend(name: string): UpstreamSpec {
-    const { model, weight } = this.spec;
-    return {
-      source: 'deployment',
-      model,
-      name,
-      url: this.#url,
-      apiKey: this.#engine?.key ?? null,
-      upstreamModel: model,
-      server: this.#recipe.server,
-      headers: {},
-      weight,
-      concurrency: null,
-      timeouts: { connectMs: 2_000, firstByteMs: 600_000, idleMs: 300_000 },
-      continueStreams: null,
-    };
+    const apiKey = this.#engine?.key ?? null;
+    return toUpstream(this.spec, { name, url: this.#url, apiKey });
   }
 
   drain(): void {
@@ -199,9 +187,9 @@ export class Replica {
 
   /** Takes the next step down, after one that failed. That is no failed start: the replica is not needed. */
   #skip({ step, idleSince }: Rest, reason: string): void {
+    // It is needed again, or ends anyway.
+    if (this.#rest === null || this.#ending !== null) return;
     this.#parts.couldNotRest(reason);
-    // It is needed again.
-    if (this.#rest === null) return;
     if (step === 'asleep' && this.spec.ladder.stopped !== null)
       this.rest({ step: 'stopped', idleSince });
     else void this.stop();

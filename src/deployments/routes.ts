@@ -44,7 +44,7 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
     { schema: { tags, summary: 'List deployments', response: ok(Type.Array(DeploymentView)) } },
     async (request) => {
       const all = await deployments.list(principalOf(request).accountId);
-      return { data: await Promise.all(all.map((one) => toShown(deployments, one))) };
+      return { data: all.map((one) => toShown(deployments, one)) };
     },
   );
   app.get(
@@ -169,12 +169,12 @@ function actionRoutes(scope: FastifyInstance, deployments: Deployments): void {
 
 async function view(deployments: Deployments, request: FastifyRequest, name: string) {
   const { accountId } = principalOf(request);
-  return { data: await toShown(deployments, await deployments.get(accountId, name)) };
+  return { data: toShown(deployments, await deployments.get(accountId, name)) };
 }
 
 /** Another server knows more about a deployment that it runs. */
-async function toShown(deployments: Deployments, shown: Shown): Promise<DeploymentView> {
-  const remote = shown.live ? null : await deployments.remotes.findView(shown.stored.id);
+function toShown(deployments: Deployments, shown: Shown): DeploymentView {
+  const remote = shown.live ? null : deployments.remotes.findView(shown.stored.id);
   return remote ?? toView(deployments, shown);
 }
 

@@ -122,7 +122,7 @@ export class DeploymentRows {
     return numDeletedRows > 0n;
   }
 
-  /** Whose deployment has the name, and whether this server runs it. Undefined if there is none. */
+  /** Whose deployment has the name, and whether this server created it. Undefined if there is none. */
   async findOwner(
     tx: Tx,
     name: string,
@@ -135,7 +135,7 @@ export class DeploymentRows {
     return row && { accountId: row.account_id, isOwn: row.host_id === this.#hostId };
   }
 
-  /** Those of this server that come from the configuration file. */
+  /** Those that this server created from its configuration file. */
   async namesInFile(tx: Tx): Promise<string[]> {
     const rows = await tx
       .selectFrom('deployments')

@@ -118,10 +118,9 @@ export async function startServer(
   };
 }
 
-function createServerApp(
-  { core, accounts, usage, models, serving, batches, cloud, dashboard, ...others }: Parts,
-  state: Readonly<ServerState>,
-): Promise<FastifyInstance> {
+function createServerApp(parts: Parts, state: Readonly<ServerState>): Promise<FastifyInstance> {
+  const { core, accounts, usage, models, serving, batches, cloud, dashboard } = parts;
+  const { deployments, peers, fits } = parts;
   const { config, clock, log, metrics, shared } = core;
   const { authenticator } = accounts;
   const { catalog } = models;
@@ -173,7 +172,7 @@ function createServerApp(
       queuedFor: (model) => serving.router.queued(model),
     },
     usage: { authenticator, clock, ...usage },
-    deployments: { authenticator, ...others },
+    deployments: { authenticator, deployments, peers, fits },
     dashboard,
   });
 }

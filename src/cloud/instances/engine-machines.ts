@@ -6,7 +6,7 @@ import { serverOf } from '#accounts/audit.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { isCapacityMissing } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
-import type { Offers } from '#cloud/placement/instance-types.ts';
+import { createOffers, type Offers } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
 import type { InstanceStatus } from '#db/cloud-rows.ts';
 import type { Database, Tx } from '#db/tables.ts';
@@ -37,6 +37,8 @@ export interface EngineMachineState {
 
 export interface EngineMachines {
   offers(type: string): boolean;
+  /** Whether a host that this server reaches has machines of the type. They may all be in use. */
+  canLaunch(type: string): boolean;
   /**
    * `writeRows` runs in the transaction of the launch. Returns false if every host that could run the machine is full now.
    * Throws CloudError if it is refused.
@@ -63,7 +65,7 @@ export interface EngineMachineParts {
   readonly launch: LaunchInstance;
   readonly instances: Instances;
   readonly events: InstanceEvents;
-  readonly hosts: Pick<Hosts, 'driverOf' | 'reachable'>;
+  readonly hosts: Pick<Hosts, 'driverOf' | 'reachable' | 'places'>;
   offers(): Offers;
 }
 
@@ -72,6 +74,11 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
   const reaches = (hostId: string) => hosts.driverOf(hostId)?.connect !== undefined;
   return {
     offers: (type) => parts.offers().find(type) !== undefined,
+    canLaunch(type) {
+      const places = hosts.places().filter(({ hostId }) => reaches(hostId));
+      const options = { emulate: false, emulatedInstances: 0, prices: {} };
+      return (createOffers(places, options).find(type)?.pool ?? null) !== null;
+    },
     async launch(order, writeRows) {
       const { deploymentName: name, image } = order;
       const input = {

@@ -35,7 +35,7 @@ export async function readCost(
   };
 }
 
-/** Backends of replicas are called after the deployment and eight digits of their id. */
+/** Backends of replicas are called after the deployment and eight digits of their id; on other servers, after the deployment. */
 async function countTokens(db: Database, name: string, since: number): Promise<number> {
   const sums = await db
     .selectFrom('usage_hours')
@@ -46,7 +46,7 @@ async function countTokens(db: Database, name: string, since: number): Promise<n
     // By account, because the index begins with it.
     .where('account_id', 'in', ({ selectFrom }) => selectFrom('accounts').select('id'))
     .where('hour', '>=', Math.floor(since / hourMs) * hourMs)
-    .where('backend', 'like', `${name}-________`)
+    .where((row) => row.or([row('backend', 'like', `${name}-________`), row('backend', '=', name)]))
     .executeTakeFirstOrThrow();
   return Number(sums.prompt ?? 0) + Number(sums.completion ?? 0);
 }

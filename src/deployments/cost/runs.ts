@@ -107,6 +107,7 @@ export class DeploymentRuns {
 
   forget(deploymentId: string): void {
     this.#loads.delete(deploymentId);
+    this.#current.delete(deploymentId);
   }
 
   /** True if there is something to save. */

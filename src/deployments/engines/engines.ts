@@ -1,7 +1,7 @@
 // Where engines run: as processes beside the server, or each on a machine of the cloud.
 
 import { rm } from 'node:fs/promises';
-import type { StoredReplica } from '#deployments/replica-rows.ts';
+import { type StoredReplica, TakenOver } from '#deployments/replica-rows.ts';
 import type { Stored } from '#deployments/rows.ts';
 import type { Engine, StartEngine } from './engine.ts';
 import type { EngineWeights } from './engine-weights.ts';
@@ -19,11 +19,15 @@ export interface Engines {
   clean(): Promise<void>;
   /** The replicas on machines of this server's deployments, which an earlier process or another server launched. */
   findLeft(): Promise<readonly StoredReplica[]>;
-  /** Whether this server can connect to the machine of the replica. */
-  reaches(replica: StoredReplica): Promise<boolean>;
+  /** Takes replicas of removed deployments from lost servers, to release them. Returns how many there were. */
+  takeOrphans(lost: ReadonlySet<string>): Promise<number>;
+  /** The host of the replica's machine; null if it is gone. */
+  findHost(replica: StoredReplica): Promise<string | null>;
+  /** Whether this server can launch machines of the type. */
+  canLaunch(type: string): boolean;
   /** Opens the engine of a replica that an earlier process launched. */
   adopt(replica: StoredReplica): Promise<Engine>;
-  /** Terminates the machine of a replica that an earlier process launched. */
+  /** Terminates the machine of a replica that an earlier process launched. Does nothing if another server runs it now. */
   release(replica: StoredReplica): Promise<void>;
   /** Removes copies of weights that no deployment of this server needs from the hosts of machines. */
   sweepWeights(deployments: readonly Stored[]): Promise<void>;
@@ -46,14 +50,16 @@ export function createEngines(
     },
     clean: () => rm(host.folder, { recursive: true, force: true }),
     findLeft: () => machine.replicaRows.own(),
-    async reaches({ id }) {
-      const { machines } = machine;
-      const state = await machines.find(id);
-      return state !== undefined && machines.reaches(state.hostId);
-    },
+    takeOrphans: (lost) => machine.replicaRows.takeOrphans(lost),
+    findHost: async ({ id }) => (await machine.machines.find(id))?.hostId ?? null,
+    canLaunch: (type) => machine.machines.canLaunch(type),
     adopt: ({ id, accountId, settings }) =>
       openMachineEngine(machine, { id, accountId, key: settings?.key ?? '' }),
-    release: ({ id, accountId }) => releaseMachine(machine, accountId, id),
+    async release({ id, accountId }) {
+      await releaseMachine(machine, accountId, id).catch((error) => {
+        if (!(error instanceof TakenOver)) throw error;
+      });
+    },
     sweepWeights: async (deployments) =>
       machine.machines.sweepWeights(await weights.pathsOf(deployments)),
     isPlace: (runsOn) => runsOn === 'host' || machine.machines.offers(runsOn),

@@ -1,4 +1,4 @@
-// Passes a request of another server on to a replica, and the response back, byte by byte: the other server has checked the
+// Passes a request of another server on to a replica, and the response back, unchanged: the other server has checked the
 // request, and counts what it uses.
 
 import { type IncomingMessage, request as send } from 'node:http';
@@ -12,27 +12,31 @@ export interface ReplicaAddress {
   readonly key: string | null;
 }
 
-/** Resolves when the response has been passed on, or the other server has gone. Throws if the replica did not answer. */
+/** Silence of both the replica and the other server after which the request is given up. */
+const idleMs = 600_000;
+
+/** Returns false if the response broke off. Throws if the replica did not answer. */
 export async function forward(
   { url, key }: ReplicaAddress,
   path: string,
-  body: Readable,
   reply: FastifyReply,
-): Promise<void> {
-  const answer = await sendTo(`${url}${path}`, key, body, reply);
+): Promise<boolean> {
+  const answer = await sendTo(`${url}${path}`, key, reply);
   reply.hijack();
-  const type = answer.headers['content-type'];
-  reply.raw.writeHead(answer.statusCode ?? 502, type === undefined ? {} : { 'content-type': type });
+  const { 'content-type': type, 'retry-after': retryAfter } = answer.headers;
+  const headers = {
+    'content-type': type ?? 'application/json',
+    ...(retryAfter && { 'retry-after': retryAfter }),
+  };
+  reply.raw.writeHead(answer.statusCode ?? 502, headers);
   // What was sent can't be taken back: the other server sees that the stream broke.
-  await pipeline(answer, reply.raw).catch(() => {});
+  return pipeline(answer, reply.raw).then(
+    () => true,
+    () => false,
+  );
 }
 
-function sendTo(
-  url: string,
-  key: string | null,
-  body: Readable,
-  reply: FastifyReply,
-): Promise<IncomingMessage> {
+function sendTo(url: string, key: string | null, reply: FastifyReply): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const { 'content-length': length } = reply.request.headers;
   const outgoing = send(url, {
@@ -45,8 +49,10 @@ function sendTo(
       ...(key === null ? {} : { authorization: `Bearer ${key}` }),
     },
   });
+  // A server that vanished without closing its connection must not keep the replica busy.
+  outgoing.setTimeout(idleMs, () => outgoing.destroy(new Error('The replica was silent.')));
   outgoing.once('response', resolve).once('error', reject);
   reply.raw.once('close', () => outgoing.destroy());
-  pipeline(body, outgoing).catch(reject);
+  pipeline(reply.request.body as Readable, outgoing).catch(reject);
   return promise;
 }

@@ -4,22 +4,22 @@
 import type { Deployments } from '#deployments/deployments.ts';
 import { noSuchDeployment } from '#deployments/errors.ts';
 import type { LiveDeployment } from '#deployments/live-deployment.ts';
-import type { DeploymentLog, DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentLog } from '#deployments/schema.ts';
 import { toView } from '#deployments/view.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { BackendRegistry } from '#inference/backends/registry.ts';
 import { EngineError } from '#inference/engine.ts';
-import type { Lease, Router } from '#inference/routing/router.ts';
+import type { Router } from '#inference/routing/router.ts';
 import type { ReplicaAddress } from './forward.ts';
 import { type PeerState, toPeerState } from './peer-state.ts';
 
-/** How long an answer waits for a replica that is not ready. */
-const patienceMs = 1_000;
+/** How long an answer is delayed while no replica is ready. */
+const maxDelayMs = 1_000;
 
 /** A replica that takes one request. `release` must be called exactly once. */
 export interface ReplicaLease extends ReplicaAddress {
-  /** `failure` says how the replica failed; null if it did not. */
-  release(failure: string | null): void;
+  /** `left`: the other server has gone, so that nothing is known of the replica. */
+  release(outcome: 'passed' | 'failed' | 'left'): void;
 }
 
 export class PeerService {
@@ -36,19 +36,22 @@ export class PeerService {
   /** Takes note of requests that wait on another server. Resolves early once a replica takes them. */
   async takeDemand(id: string, serverId: string, waiting: number): Promise<PeerState> {
     const live = this.#find(id);
-    const until = performance.now() + patienceMs;
+    const until = performance.now() + maxDelayMs;
     this.#deployments.noteDemand(id, serverId, waiting);
     for (;;) {
-      const state = toPeerState(live.toModel().hold);
+      const view = toView(this.#deployments, { stored: live.stored, live });
+      const state = toPeerState(live.toModel().hold, view);
       const leftMs = until - performance.now();
-      if (state.is_ready || state.obstacle !== null || leftMs <= 0) return state;
+      const isAnswer = state.is_ready || state.obstacle !== null || waiting === 0;
+      // The requests will be sent here, and count as running then.
+      if (state.is_ready) this.#deployments.noteDemand(id, serverId, 0);
+      if (isAnswer || leftMs <= 0) return state;
       await this.#deployments.nextTick(leftMs);
     }
   }
 
-  show(id: string): DeploymentView {
-    const live = this.#find(id);
-    return toView(this.#deployments, { stored: live.stored, live });
+  modelOf(id: string): string {
+    return this.#deployments.findLive(id)?.model ?? id;
   }
 
   log(id: string): DeploymentLog {
@@ -60,24 +63,28 @@ export class PeerService {
     const live = this.#find(id);
     const { model } = live;
     const router = this.#router;
+    const registry = this.#registry;
+    const own = new Set([live.name, ...live.toModel().backends.map(({ spec }) => spec.name)]);
     const request = {
       task: { kind: 'chat' as const, body: { model, messages: [] } },
       caller: id,
       priority: 0,
       signal,
-      exclude: new Set(this.#registry.forModel(model).filter(({ id }) => !this.#isReplica(id))),
+      exclude: new Set(registry.forModel(model).filter(({ name }) => !own.has(name))),
     };
     const lease = router.tryAcquire(model, request) ?? (await router.waitForLease(model, request));
-    const address = this.#addressOf(lease);
-    if (address === undefined) {
+    const spec = registry.find(model, lease.backend.name)?.spec;
+    if (spec == null) {
       router.release(lease);
       throw new EngineError('unavailable', 'The replica has just ended.');
     }
     return {
-      ...address,
-      release(failure) {
-        if (failure === null) lease.backend.health.succeeded();
-        else lease.backend.health.failed(failure);
+      url: spec.url,
+      key: spec.apiKey,
+      release(outcome) {
+        const { health } = lease.backend;
+        if (outcome === 'passed') health.succeeded();
+        if (outcome === 'failed') health.failed('It broke the connection.');
         router.release(lease);
       },
     };
@@ -87,22 +94,5 @@ export class PeerService {
     const live = this.#deployments.findLive(id);
     if (live === undefined) throw noSuchDeployment(id);
     return live;
-  }
-
-  /** Of a deployment of this server: what others run is reached by the server that asks. */
-  #isReplica(backendId: string): boolean {
-    return this.#deployments
-      .localModels()
-      .some(
-        ({ model, name, backends }) =>
-          backendId === `${model}/${name}` ||
-          backends.some(({ spec }) => backendId === `${model}/${spec.name}`),
-      );
-  }
-
-  #addressOf({ backend }: Lease): ReplicaAddress | undefined {
-    const specs = this.#deployments.localModels().flatMap(({ backends }) => backends);
-    const found = specs.find(({ spec }) => `${spec.model}/${spec.name}` === backend.id);
-    return found && { url: found.spec.url, key: found.spec.apiKey };
   }
 }

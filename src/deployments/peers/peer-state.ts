@@ -1,19 +1,21 @@
 // What the server that runs a deployment tells the others about it.
 
+import type { DeploymentView } from '#deployments/schema.ts';
 import type { Hold } from '#inference/backends/backend.ts';
-import { type Static, Type } from '#lib/schema/schema-builder.ts';
 
-export const PeerState = Type.Object({
+export interface PeerState {
   /** A replica takes requests. */
-  is_ready: Type.Boolean(),
-  obstacle: Type.Union([Type.String(), Type.Null()]),
-  ready_by: Type.Union([Type.Integer(), Type.Null()]),
-  progress: Type.Union([Type.String(), Type.Null()]),
-});
-export type PeerState = Static<typeof PeerState>;
+  readonly is_ready: boolean;
+  readonly obstacle: string | null;
+  readonly ready_by: number | null;
+  readonly progress: string | null;
+  /** The deployment as people see it; null if it is not known. */
+  readonly view: DeploymentView | null;
+}
 
 /** `hold` is null if a replica takes requests. */
-export const toPeerState = (hold: Hold | null): PeerState => ({
+export const toPeerState = (hold: Hold | null, view: DeploymentView): PeerState => ({
+  view,
   is_ready: hold === null,
   obstacle: hold?.obstacle ?? null,
   ready_by: hold?.readyBy ?? null,
@@ -26,4 +28,5 @@ export const unknownState: PeerState = {
   obstacle: null,
   ready_by: null,
   progress: null,
+  view: null,
 };

@@ -1,8 +1,9 @@
 // A deployment that another server runs. Requests for it wait here, as for one of this server. The other server is told how
 // many wait, and says when a replica takes them. Then they are sent through it.
 
-import { recipes } from '#deployments/engines/recipes.ts';
+import { toUpstream } from '#deployments/engines/upstream.ts';
 import type { Stored } from '#deployments/rows.ts';
+import type { DeploymentView } from '#deployments/schema.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -13,27 +14,31 @@ export interface RemoteParts {
   readonly clock: Clock;
   /** Id of this server. */
   readonly serverId: string;
-  /** Called when the other server has said something new. */
+  /** Called when the other server has answered. */
   changed(): void;
-  /** Requests for the model that have begun here and not ended. */
-  outstanding(model: string, backend: string): number;
+  /** Called when the other server no longer answers. */
+  silent(name: string, reason: string): void;
 }
 
-/** The other server waits for a change for a second. */
+/** Timeout of a call. The other server delays its answer by up to a second. */
 const timeoutMs = 5_000;
-/** How long a replica that was ready is believed to be. */
-const freshMs = 2_000;
+/** How often the other server is asked while nothing waits for it. */
+const askEveryMs = 5_000;
+/** The same while requests wait that it can't serve. */
+const retryMs = 1_000;
 const maxAnswerBytes = 1_048_576;
 
 export class RemoteDeployment {
   readonly #parts: RemoteParts;
   #stored: Stored;
-  #peer: Peer;
+  /** Null if its server is lost. */
+  #peer: Peer | null;
   #state: PeerState = unknownState;
-  #saidAt = Number.NEGATIVE_INFINITY;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #isSilent = false;
   #isAsking = false;
 
-  constructor(parts: RemoteParts, stored: Stored, peer: Peer) {
+  constructor(parts: RemoteParts, stored: Stored, peer: Peer | null) {
     this.#parts = parts;
     this.#stored = stored;
     this.#peer = peer;
@@ -43,19 +48,23 @@ export class RemoteDeployment {
     return this.#stored.spec.model;
   }
 
-  set(stored: Stored, peer: Peer): void {
-    if (peer.key !== this.#peer.key) this.#state = unknownState;
+  get view(): DeploymentView | null {
+    return this.#state.view;
+  }
+
+  set(stored: Stored, peer: Peer | null): void {
+    if (peer?.key !== this.#peer?.key) this.#state = unknownState;
     this.#stored = stored;
     this.#peer = peer;
   }
 
   /** Must be called about once a second, and when a request begins to wait. */
   tick(waiting: number): void {
-    const running = this.#parts.outstanding(this.model, this.#stored.name);
-    const isFresh = this.#parts.clock.now() - this.#saidAt < freshMs;
-    if (!isFresh && running === 0) this.#state = unknownState;
-    const isAsked = waiting > 0 ? !this.#state.is_ready : running > 0 && !isFresh;
-    if (isAsked && !this.#isAsking) void this.#ask(waiting);
+    const { is_ready: isReady, obstacle } = this.#state;
+    const busyMs = obstacle === null && !this.#isSilent ? 0 : retryMs;
+    const everyMs = waiting > 0 && !isReady ? busyMs : askEveryMs;
+    const isDue = this.#parts.clock.now() - this.#askedAt >= everyMs;
+    if (isDue && !this.#isAsking && this.#peer !== null) void this.#ask(waiting);
   }
 
   /** What the registry of backends is given. */
@@ -72,42 +81,31 @@ export class RemoteDeployment {
     return {
       model: spec.model,
       name,
-      backends: isReady ? [{ spec: this.#toBackend(), isDraining: false }] : [],
+      backends: isReady
+        ? [
+            {
+              spec: toUpstream(spec, { name, url: this.#address, apiKey: this.#peer?.key ?? null }),
+              isDraining: false,
+            },
+          ]
+        : [],
       hold: isReady ? null : hold,
     };
   }
 
-  #toBackend() {
-    const { name, spec } = this.#stored;
-    return {
-      source: 'deployment' as const,
-      model: spec.model,
-      name,
-      url: this.#address,
-      apiKey: this.#peer.key,
-      upstreamModel: spec.model,
-      server: recipes[spec.engine].server,
-      headers: {},
-      weight: spec.weight,
-      concurrency: null,
-      timeouts: { connectMs: 2_000, firstByteMs: 600_000, idleMs: 300_000 },
-      continueStreams: null,
-    };
-  }
-
   get #address(): string {
-    return `${this.#peer.url.replace(/\/+$/, '')}/peer/v1/deployments/${this.#stored.id}`;
+    return `${this.#peer?.url.replace(/\/+$/, '')}/peer/v1/deployments/${this.#stored.id}`;
   }
 
   async #ask(waiting: number): Promise<void> {
     this.#isAsking = true;
     const demand = { server: this.#parts.serverId, waiting };
-    const state = await this.read<PeerState>('/demand', demand);
+    const state = await this.#fetch<PeerState>('/demand', demand).catch(this.#noteSilence);
     this.#isAsking = false;
     this.#state = state ?? unknownState;
-    this.#saidAt = this.#parts.clock.now();
-    // Otherwise the next tick asks again.
-    if (state !== null) this.#parts.changed();
+    this.#askedAt = this.#parts.clock.now();
+    if (state !== null) this.#isSilent = false;
+    this.#parts.changed();
   }
 
   /** Reads what the other server knows about the deployment. Returns null if it does not answer. */
@@ -115,11 +113,17 @@ export class RemoteDeployment {
     return this.#fetch<Answer>(path, body).catch(() => null);
   }
 
-  async #fetch<Answer>(path: string, body?: object): Promise<Answer | null> {
+  #noteSilence = ({ message }: Error): null => {
+    if (!this.#isSilent) this.#parts.silent(this.#stored.name, message);
+    this.#isSilent = true;
+    return null;
+  };
+
+  async #fetch<Answer>(path: string, body?: object): Promise<Answer> {
     const response = await fetch(`${this.#address}${path}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: {
-        authorization: `Bearer ${this.#peer.key}`,
+        authorization: `Bearer ${this.#peer?.key}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       body: body === undefined ? null : JSON.stringify(body),
@@ -127,6 +131,7 @@ export class RemoteDeployment {
       signal: AbortSignal.timeout(timeoutMs),
     });
     const text = response.body && (await readBounded(response.body, maxAnswerBytes));
-    return response.ok && text !== null ? (JSON.parse(text.toString()) as Answer) : null;
+    if (!response.ok || text === null) throw new Error(`Its status was ${response.status}.`);
+    return JSON.parse(text.toString()) as Answer;
   }
 }

@@ -14,13 +14,17 @@ export class RemoteDeployments {
     this.#parts = parts;
   }
 
-  /** `others` are the deployments of other servers. Those of servers that can't be reached are left out. */
-  set(others: readonly Stored[], peers: readonly Peer[]): void {
+  /**
+   * `others` are the deployments of other servers. Those of servers that can't be reached are left out, but requests for
+   * machines of a lost server wait until another takes over.
+   */
+  set(others: readonly Stored[], peers: readonly Peer[], lost: ReadonlySet<string>): void {
     const reachable = new Map(peers.map((peer) => [peer.id, peer]));
     const ids = new Set<string>();
     for (const stored of others) {
-      const peer = reachable.get(stored.runnerId);
-      if (peer === undefined) continue;
+      const { runnerId, spec } = stored;
+      const peer = reachable.get(runnerId) ?? null;
+      if (peer === null && (!lost.has(runnerId) || spec.runs_on === 'host')) continue;
       ids.add(stored.id);
       const known = this.#all.get(stored.id);
       if (known !== undefined) known.set(stored, peer);
@@ -33,17 +37,22 @@ export class RemoteDeployments {
     return [...this.#all.values()].some((remote) => remote.model === model);
   }
 
+  /** `waiting` returns the requests of a model that its remote deployments must find room for. */
   tick(waiting: (model: string) => number): void {
-    for (const remote of this.#all.values()) remote.tick(waiting(remote.model));
+    const byModel = Map.groupBy(this.#all.values(), ({ model }) => model);
+    for (const [model, remotes] of byModel) {
+      const share = Math.ceil(waiting(model) / remotes.length);
+      for (const remote of remotes) remote.tick(share);
+    }
   }
 
   toModels(): DeployedModel[] {
     return [...this.#all.values()].map((remote) => remote.toModel());
   }
 
-  /** Null if the deployment's server did not say. */
-  async findView(id: string): Promise<DeploymentView | null> {
-    return (await this.#all.get(id)?.read<DeploymentView>('')) ?? null;
+  /** As its server showed it seconds ago; null if it did not. */
+  findView(id: string): DeploymentView | null {
+    return this.#all.get(id)?.view ?? null;
   }
 
   async findLog(id: string): Promise<readonly string[]> {

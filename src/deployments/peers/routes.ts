@@ -1,9 +1,8 @@
 // What servers of one database ask each other about deployments. Each accepts its own key, which the others read from the
-// database. There are no people here.
+// database. No person calls these routes.
 
-import type { Readable } from 'node:stream';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { applyErrorFormat, renderFailure } from '#http/error-format.ts';
 import { EngineError } from '#inference/engine.ts';
@@ -13,7 +12,6 @@ import { Type } from '#lib/schema/schema-builder.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
 import { forward } from './forward.ts';
 import type { PeerService } from './peer-service.ts';
-import { PeerState } from './peer-state.ts';
 
 const params = Type.Object({ id: Type.String({ maxLength: 64 }) });
 const Demand = Type.Object({
@@ -33,24 +31,17 @@ export function peerRoutes(scope: FastifyInstance, { service, key }: PeerParts):
     const sent = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
     done(equalHashes(hashToken(sent), wanted) ? undefined : invalidCredentials('***'));
   });
-  scope.register(async (inner) => questionRoutes(inner, service));
+  scope.register(async (inner) => stateRoutes(inner, service));
   scope.register(async (inner) => forwardRoutes(inner, service));
 }
 
-function questionRoutes(scope: FastifyInstance, service: PeerService): void {
+function stateRoutes(scope: FastifyInstance, service: PeerService): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   applyErrorFormat(scope, inferenceErrorFormat, { maxBytes: 4_096, anyContentType: false });
-  app.post(
-    '/:id/demand',
-    { schema: { hide: true, params, body: Demand, response: { 200: PeerState } } },
-    (request) => {
-      const { server, waiting } = request.body;
-      return service.takeDemand(request.params.id, server, waiting);
-    },
-  );
-  app.get('/:id', { schema: { hide: true, params } }, async (request) =>
-    service.show(request.params.id),
-  );
+  app.post('/:id/demand', { schema: { hide: true, params, body: Demand } }, (request) => {
+    const { server, waiting } = request.body;
+    return service.takeDemand(request.params.id, server, waiting);
+  });
   app.get('/:id/log', { schema: { hide: true, params } }, async (request) =>
     service.log(request.params.id),
   );
@@ -64,7 +55,7 @@ function forwardRoutes(scope: FastifyInstance, service: PeerService): void {
     scope.post<{ Params: { id: string } }>(
       `/:id${path}`,
       { schema: { hide: true, params } },
-      (request, reply) => passOn(service, request.params.id, path, { request, reply }),
+      (request, reply) => passOn(service, request.params.id, path, reply),
     );
 }
 
@@ -72,23 +63,18 @@ async function passOn(
   service: PeerService,
   id: string,
   path: string,
-  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+  reply: FastifyReply,
 ): Promise<void> {
   const signal = new ClientDisconnect(reply.raw);
   try {
     const lease = await service.lease(id, signal);
-    const failure = await forward(lease, path, request.body as Readable, reply).then(
-      () => null,
-      (error: Error) => error,
-    );
-    lease.release(failure === null || signal.aborted ? null : failure.message);
-    if (failure !== null) throw new EngineError('unavailable', 'The replica did not answer.');
+    const isWhole = await forward(lease, path, reply).catch(() => null);
+    lease.release(signal.aborted ? 'left' : isWhole ? 'passed' : 'failed');
+    if (isWhole === null) throw new EngineError('unavailable', 'The replica did not answer.');
   } catch (error) {
     if (signal.aborted) return;
-    const { status, headers, body } = renderFailure(
-      inferenceErrorFormat,
-      toInferenceError(error, id) ?? error,
-    );
+    const known = toInferenceError(error, service.modelOf(id));
+    const { status, headers, body } = renderFailure(inferenceErrorFormat, known ?? error);
     await reply
       .code(status)
       .headers(headers ?? {})

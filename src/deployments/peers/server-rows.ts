@@ -13,8 +13,11 @@ export interface Peer {
   readonly key: string;
 }
 
+const beatEveryMs = 5_000;
 /** After this time without a sign of life, a server is lost. */
 const graceMs = 30_000;
+/** After this time, the row of a lost server is deleted. */
+const keptMs = 30 * 86_400_000;
 
 export class ServerRows {
   readonly id: string;
@@ -24,6 +27,11 @@ export class ServerRows {
   readonly #clock: Clock;
   readonly #seal: Seal;
   readonly #url: string | null;
+  #timer: NodeJS.Timeout | undefined;
+  #beating: Promise<void> | undefined;
+  #beatAt = 0;
+  /** Since when this server has given its own signs of life in time. */
+  #steadySince = 0;
 
   constructor(
     db: Database,
@@ -38,13 +46,27 @@ export class ServerRows {
     this.#url = url;
   }
 
-  beat(): Promise<void> {
-    return this.#write(this.#clock.now());
+  /** Gives signs of life until `leave`, also while the last requests end. */
+  async start(): Promise<void> {
+    await this.#beat();
+    // A failed one is made up for by the next.
+    this.#timer = setInterval(() => this.#beat().catch(() => {}), beatEveryMs).unref();
   }
 
   /** This server ends: others need not wait. */
-  leave(): Promise<void> {
-    return this.#write(0);
+  async leave(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#beating?.catch(() => {});
+    await this.#write(0);
+  }
+
+  #beat(): Promise<void> {
+    const now = this.#clock.now();
+    this.#beating = this.#write(now).then(() => {
+      if (now - this.#beatAt > graceMs / 2) this.#steadySince = now;
+      this.#beatAt = now;
+    });
+    return this.#beating;
   }
 
   async #write(seenAt: number): Promise<void> {
@@ -61,21 +83,27 @@ export class ServerRows {
    * Those of the given servers that are lost, and those that can be reached. One that never said that it runs is given the
    * time to do so.
    */
-  async look(ids: readonly string[]): Promise<{ lost: ReadonlySet<string>; peers: Peer[] }> {
+  async findLostAndPeers(
+    ids: readonly string[],
+  ): Promise<{ lost: ReadonlySet<string>; peers: Peer[] }> {
     const now = this.#clock.now();
     const rows = await this.#db.selectFrom('servers').selectAll().execute();
     const known = new Set(rows.map(({ id }) => id));
-    for (const id of new Set(ids)) if (!known.has(id)) await this.#note(id, now);
-    const lost = new Set(
-      rows.filter(({ seen_at }) => seen_at <= now - graceMs).map(({ id }) => id),
-    );
+    for (const id of new Set(ids)) if (!known.has(id)) await this.#insertUnknown(id, now);
+    // After an outage of the database, or a pause of this computer, the others are given the same time.
+    const isSteady = now - this.#steadySince >= graceMs && now - this.#beatAt < graceMs / 2;
+    const isLost = (seenAt: number) => seenAt === 0 || (isSteady && seenAt <= now - graceMs);
+    const lost = new Set(rows.filter(({ seen_at }) => isLost(seen_at)).map(({ id }) => id));
+    const isOld = (seenAt: number) => seenAt > 0 && seenAt < now - keptMs;
+    const old = rows.filter(({ seen_at }) => isOld(seen_at)).map(({ id }) => id);
+    if (old.length > 0) await this.#db.deleteFrom('servers').where('id', 'in', old).execute();
     const peers = rows
       .filter(({ id }) => id !== this.id && !lost.has(id))
       .flatMap(({ id, url, key }) => this.#toPeer(id, url, key));
     return { lost, peers };
   }
 
-  async #note(id: string, now: number): Promise<void> {
+  async #insertUnknown(id: string, now: number): Promise<void> {
     await this.#db
       .insertInto('servers')
       .values({ id, url: null, key: null, seen_at: now })

@@ -1,4 +1,4 @@
-// Takes over deployments on machines whose server is lost. Machines that this server reaches go on.
+// Takes over deployments on machines whose server is lost. Machines of hosts in the network go on.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Engines } from '#deployments/engines/engines.ts';
@@ -10,20 +10,28 @@ interface TakeOverParts {
   readonly log: FastifyBaseLogger;
 }
 
-/** `lost` are ids of servers. Engines beside a server stay with it: another computer may lack their program. */
+/**
+ * `lost` are ids of servers. Returns the ids of the deployments that this server runs from now on. Engines beside a server
+ * stay with it: another computer may lack their program.
+ */
 export async function takeOver(
   { rows, engines, log }: TakeOverParts,
   others: readonly Stored[],
   lost: ReadonlySet<string>,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
+  const taken = new Set<string>();
   for (const stored of others) {
-    const { name, runnerId, spec } = stored;
-    if (!lost.has(runnerId) || spec.runs_on === 'host' || !engines.isPlace(spec.runs_on)) continue;
+    const { id, name, runnerId, spec } = stored;
+    if (!lost.has(runnerId) || spec.runs_on === 'host' || !engines.canLaunch(spec.runs_on))
+      continue;
     if (!(await rows.takeOver(stored))) continue;
+    taken.add(id);
     log.warn({ deployment: name, server: runnerId }, 'the server is lost: this one takes over');
     for (const replica of await engines.findLeft()) {
-      const isOwn = replica.deploymentId === stored.id;
-      if (isOwn && !(await engines.reaches(replica))) await engines.release(replica);
+      // A server's own host has its id. Nobody but that server reaches its sandboxes.
+      const isOwn = replica.deploymentId === id;
+      if (isOwn && (await engines.findHost(replica)) === runnerId) await engines.release(replica);
     }
   }
+  return taken;
 }

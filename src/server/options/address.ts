@@ -29,10 +29,11 @@ export function toUrl(
 
 /** A server that others reach has no names of its own unless they are listed, so that any is allowed. */
 export function toAllowedHosts({ server }: Config): string[] | null {
-  const { host, public_url, allowed_hosts } = server;
+  const { host, public_url, peer_url, allowed_hosts } = server;
   const isOpen = !isLoopback(host) && allowed_hosts.length === 0;
   if (isOpen || allowed_hosts.includes('*')) return null;
-  return [...allowed_hosts, ...(public_url === null ? [] : [new URL(public_url).hostname])];
+  const urls = [public_url, peer_url].filter((url) => url !== null);
+  return [...allowed_hosts, ...urls.map((url) => new URL(url).hostname)];
 }
 
 export const toMetricsAccess = ({ server }: Config): MetricsAccess => ({
