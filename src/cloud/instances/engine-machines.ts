@@ -74,11 +74,7 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
   const reaches = (hostId: string) => hosts.driverOf(hostId)?.connect !== undefined;
   return {
     offers: (type) => parts.offers().find(type) !== undefined,
-    canLaunch(type) {
-      const places = hosts.places().filter(({ hostId }) => reaches(hostId));
-      const options = { emulate: false, emulatedInstances: 0, prices: {} };
-      return (createOffers(places, options).find(type)?.pool ?? null) !== null;
-    },
+    canLaunch: (type) => isOffered(type, hosts.places(), reaches),
     async launch(order, writeRows) {
       const { deploymentName: name, image } = order;
       const input = {
@@ -140,4 +136,14 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
     },
     bootLog: async (hostId, id) => hosts.driverOf(hostId)?.bootLog(id),
   };
+}
+
+function isOffered(
+  type: string,
+  places: readonly Place[],
+  reaches: (hostId: string) => boolean,
+): boolean {
+  const reached = places.filter(({ hostId }) => reaches(hostId));
+  const offers = createOffers(reached, { emulate: false, emulatedInstances: 0, prices: {} });
+  return (offers.find(type)?.pool ?? null) !== null;
 }
