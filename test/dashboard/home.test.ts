@@ -3,12 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import {
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
-import { checkAppearance, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, noBrowser, settle } from '#test/support/browser.ts';
 import {
   createApiKey,
   type Dashboard,
@@ -46,9 +46,22 @@ describe('home', { skip: noBrowser }, () => {
     await steps().getByText('0 of 6 done.').waitFor();
     await attention().getByText('stand-in, not the real model').waitFor();
     await checkAppearance(page, 'home-new');
-    await attention().getByRole('link', { name: 'Serve the real model' }).click();
-    await page.getByRole('dialog', { name: 'Pull weights' }).waitFor();
+    await attention().getByRole('link', { name: 'Serve real models' }).click();
+    await page.getByRole('heading', { name: 'Models', level: 1 }).waitFor();
     await page.goto(`${dashboard.url}/#/`);
+  });
+
+  test('a tab holds one connection for events: a browser has six for all tabs', async () => {
+    const opened: string[] = [];
+    const onRequest = (request: Request) => {
+      if (request.url().endsWith('/dashboard/api/events')) opened.push(request.url());
+    };
+    page.on('request', onRequest);
+    await page.reload();
+    await steps().waitFor();
+    await settle(page);
+    page.off('request', onRequest);
+    assert.equal(opened.length, 1);
   });
 
   test('steps are ticked off wherever they were done', async () => {

@@ -138,7 +138,6 @@ function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<stri
   const models = backends.filter(({ kind }) => kind === 'stand-in').map(({ model }) => model);
   const used = models.filter((model) => usedModels.has(model)).slice(0, shownStandIns);
   const others = models.length - used.length;
-  const serve = (model: string) => ({ label: 'Serve the real model', href: toPullPath(model) });
   const toProblem = (model: string): Problem => ({
     id: `stand-in ${model}`,
     tone: 'warning',
@@ -146,10 +145,9 @@ function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<stri
     state: standInLabel,
     detail: 'Programs ask for it, and the stand-in answers, free of charge.',
     href: toModelPath(model),
-    action: serve(model),
+    action: { label: 'Serve the real model', href: toPullPath(model) },
   });
-  const [first] = models;
-  if (others === 0 || first === undefined) return used.map(toProblem);
+  if (others === 0) return used.map(toProblem);
   const rest: Problem = {
     id: 'stand-ins',
     tone: 'warning',
@@ -157,7 +155,7 @@ function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<stri
     state: standInLabel,
     detail: 'Nothing serves them yet, so the stand-in answers for them, free of charge.',
     href: '/models',
-    ...(used.length === 0 ? { action: serve(first) } : {}),
+    ...(used.length === 0 ? { action: { label: 'Serve real models', href: '/models' } } : {}),
   };
   return [...used.map(toProblem), rest];
 }

@@ -1,35 +1,14 @@
-// The account's machines. The server sends an event when one changes, and the lists are fetched again; there
-// is no polling.
+// The account's machines.
 
-import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect } from 'react';
+import { useQuery } from '@tanstack/react-query';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { getAll } from '../api.ts';
 import { toPemPath } from '../browser/download.ts';
-import { filesystemsKey, instanceTypesKey, useList } from '../queries.ts';
+import { useList } from '../queries.ts';
 
 export const instancesKey = ['instances'];
-const detailsKey = ['instance-details'];
-/** What changes when a machine is launched or terminated. */
-const dependentKeys = [instancesKey, detailsKey, instanceTypesKey, filesystemsKey];
-
-export function useInstances() {
-  const client = useQueryClient();
-  useEffect(() => {
-    const events = new EventSource('/dashboard/api/events');
-    const refresh = () => {
-      for (const queryKey of dependentKeys) client.invalidateQueries({ queryKey });
-    };
-    // Each connection begins with an event, because something may have changed while there was none.
-    events.onmessage = refresh;
-    // The server is down, or the session has ended. Fetching the list shows which. The browser reconnects every few
-    // seconds, so a fetch that is being retried must not start over.
-    events.onerror = () =>
-      client.invalidateQueries({ queryKey: instancesKey }, { cancelRefetch: false });
-    return () => events.close();
-  }, [client]);
-  return useList<Instance>(instancesKey, '/api/v1/instances');
-}
+export const detailsKey = ['instance-details'];
+export const useInstances = () => useList<Instance>(instancesKey, '/api/v1/instances');
 
 /** Details by instance id. */
 export function useDetails(): ReadonlyMap<string, InstanceDetail> {

@@ -9,6 +9,7 @@ import { TrailContext } from '../components/breadcrumbs.tsx';
 import { ErrorBoundary } from '../components/error-boundary.tsx';
 import { Logo } from '../components/logo.tsx';
 import { PageSkeleton } from '../components/page.tsx';
+import { useMachineEvents } from '../machines/use-machine-events.ts';
 import { AccountMenu, ColorSchemeMenu } from './account-menu.tsx';
 import { toSection } from './navigation.ts';
 import { ServerBanner } from './server-banner.tsx';
@@ -31,6 +32,7 @@ export function Shell({ children }: { children: ReactNode }) {
     onPalette: () => setOverlay('palette'),
     onHelp: () => setOverlay('shortcuts'),
   });
+  useMachineEvents();
   const closeOverlay = () => setOverlay(null);
 
   return (
