@@ -6,6 +6,7 @@ import { toName } from '../../web/src/playground/conversation.ts';
 import {
   findDefinitions,
   findOpenCode,
+  isOpenMaths,
   isTooComplex,
   normalizeMaths,
   splitBlocks,
@@ -162,4 +163,11 @@ test('code is found in a block whose fence has not ended, and in no other', () =
   assert.deepEqual(findOpenCode('~~~~\n~~~\n'), { language: '', code: '~~~\n' });
   for (const other of ['```ts', '```ts\nx\n```', '```ts\nx\n````\n', 'text\n```\nx', '``` a`b\nx'])
     assert.equal(findOpenCode(other), null, other);
+});
+
+test('display maths is open until its closing mark has arrived', () => {
+  for (const open of ['$$\nx^2', '$$x', '\\[ x', '$$']) assert.ok(isOpenMaths(open), open);
+  for (const closed of ['$$\nx^2\n$$', '$$x$$', '\\[ x \\]', 'costs $$', 'text']) {
+    assert.ok(!isOpenMaths(closed), closed);
+  }
 });

@@ -126,6 +126,13 @@ export function findOpenCode(block: string): { language: string; code: string } 
   return isClosed ? null : { language: /^[\w+#-]*/.exec(info.trim())?.[0] ?? '', code };
 }
 
+/** True for display maths that has not ended yet: half a formula is an error, and would be parsed again at each token. */
+export function isOpenMaths(block: string): boolean {
+  const text = block.trimStart();
+  if (text.startsWith('$$')) return !text.includes('$$', 2);
+  return text.startsWith('\\[') && !text.includes('\\]');
+}
+
 /** Link targets that a text defines, to be added to each of its blocks: one may use what another defines. */
 export function findDefinitions(text: string): string {
   const found = (text.match(definition) ?? []).join('\n');

@@ -14,6 +14,7 @@ import {
   findDefinitions,
   findOpenCode,
   hasMaths,
+  isOpenMaths,
   isTooComplex,
   normalizeMaths,
   splitBlocks,
@@ -68,7 +69,7 @@ const Block = memo(function Block(props: BlockProps) {
       </CodeBlock>
     );
   }
-  if (isTooComplex(props.text)) return plain;
+  if (isTooComplex(props.text) || (!props.finished && isOpenMaths(props.text))) return plain;
   const pieces = splitTable(props.text);
   return (
     <ErrorBoundary fallback={plain}>

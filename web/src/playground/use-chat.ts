@@ -1,6 +1,6 @@
 // The state of the conversation on screen: its turns, the responses that are streaming, and the actions on both.
 
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { startTransition, useCallback, useEffect, useRef, useState } from 'react';
 import type { Outcome } from '#accounts/conversations/schema.ts';
 import {
   type Chat,
@@ -93,11 +93,14 @@ export function useChat(initial: Chat, { defaultModel, toCost, onTurn }: ChatOpt
         ...(models.length > 1 ? { lane } : {}),
       },
     }));
-    setResponding(true);
-    change((before) => ({ ...before, turns }));
-    // Saved now: if the user leaves the page, only the unfinished response is lost.
-    onTurn(current.current, models);
-    update({ turns: [...turns, ...started.map(({ turn }) => turn)] });
+    // Rendering the whole page takes as long as a frame or two, and typing must not wait for it.
+    startTransition(() => {
+      setResponding(true);
+      change((before) => ({ ...before, turns }));
+      // Saved now: if the user leaves the page, only the unfinished response is lost.
+      onTurn(current.current, models);
+      update({ turns: [...turns, ...started.map(({ turn }) => turn)] });
+    });
     await Promise.all(
       started.map(({ lane, turn }) =>
         stream(turn, toPromptTurns(inLane(turns, lane)), controller.signal),
