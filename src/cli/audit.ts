@@ -58,5 +58,8 @@ async function list({ action, user, key, resource, from, to, limit }: Options) {
     event.resource_id ?? '-',
     event.address,
   ]);
-  return { data, text: toTable(['TIME', 'ACTION', 'BY', 'RESOURCE', 'ADDRESS'], rows) };
+  return {
+    data,
+    text: toTable(['TIME', 'ACTION', 'BY', 'RESOURCE', 'ADDRESS'], rows, ['ADDRESS']),
+  };
 }

@@ -7,7 +7,7 @@ import { ConfigError } from '#config/error.ts';
 import { loadConfig } from '#config/load.ts';
 import { toPrintable } from '#lib/printable.ts';
 import type { Check } from '#server/doctor.ts';
-import { CliError, printJson } from './output.ts';
+import { CliError, printJson, wrapText } from './output.ts';
 import { addSettings, explainStart, readSettings } from './serve.ts';
 
 type Options = Record<string, string> & { json?: true };
@@ -52,4 +52,4 @@ const colours = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
 
 /** `styleText` leaves out the colours if the output is not a terminal, or NO_COLOR is set. */
 const toLine = ({ name, status, message }: Check) =>
-  `${styleText(colours[status], status.padEnd(8))} ${name.padEnd(14)} ${toPrintable(message)}`;
+  `${styleText(colours[status], status.padEnd(8))} ${name.padEnd(14)} ${wrapText(toPrintable(message), 24)}`;

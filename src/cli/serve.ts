@@ -14,7 +14,7 @@ import type { Config } from '#config/schema.ts';
 import { findKernels } from '#gpu/kernels.ts';
 import { StartError } from '#lib/start-error.ts';
 import type { RunningServer } from '#server/start.ts';
-import { CliError } from './output.ts';
+import { CliError, wrapText } from './output.ts';
 
 export function serveCommand(): Command {
   return addSettings(new Command('serve').description('Start the server')).action(serve);
@@ -120,6 +120,9 @@ function offerKernels({ gpus }: RunningServer, { data_dir, inference }: Config):
   return `Models run on the CPU. To run them on the GPU: ${programName()} gpu install`;
 }
 
+/** Where the second column of the start-up table begins. */
+const tableIndent = 17;
+
 function renderTable(server: RunningServer, offer: string): string {
   const { url, firstApiKey, setupLink, database, standIn, machines, networkObstacle, gpus } =
     server;
@@ -135,8 +138,8 @@ function renderTable(server: RunningServer, offer: string): string {
         ? builtinSentence
         : `${standIn} stands in for every model without a backend.`,
     ],
-    ['Machines', machines],
-    ...(networkObstacle === '' ? [] : [['Network', networkObstacle]]),
+    ['Machines', wrapText(machines, tableIndent)],
+    ...(networkObstacle === '' ? [] : [['Network', wrapText(networkObstacle, tableIndent)]]),
     ...(gpus === '' ? [] : [['GPUs', gpus]]),
     ...(offer === '' ? [] : [['', offer]]),
     ['State', database],

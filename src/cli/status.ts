@@ -8,7 +8,7 @@ import type { InstanceDetail } from '#cloud/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import { createClient, RefusedError, send } from './client.ts';
 import { loadCredentials } from './credentials.ts';
-import { CliError, renderTable } from './output.ts';
+import { CliError, toTable } from './output.ts';
 import { listAll } from './pages.ts';
 import { nameProgram } from './program-name.ts';
 import { addView } from './view.ts';
@@ -104,7 +104,7 @@ const countModels = (backends: readonly BackendView[]) =>
   new Set(backends.map(({ model }) => model)).size;
 
 const renderBackends = (backends: readonly BackendView[]) =>
-  renderTable(
+  toTable(
     ['MODEL', 'BACKEND', 'STATE', 'RUNNING', 'QUEUED', 'LAST ERROR'],
     backends.map((backend) => [
       backend.model,
@@ -114,4 +114,5 @@ const renderBackends = (backends: readonly BackendView[]) =>
       String(backend.queued),
       backend.reason ?? backend.last_error ?? '-',
     ]),
+    ['QUEUED', 'RUNNING'],
   );

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { renderTable } from '#cli/output.ts';
+import { renderTable, wrapText } from '#cli/output.ts';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { actionNames } from '../../web/src/audit-log/action-names.ts';
 
@@ -70,8 +70,37 @@ describe('team, audit and firewall', () => {
 
 test('a table fits the terminal: the widest cells are cut off', () => {
   const rows = [['1', 'x'.repeat(40), 'y'.repeat(12)]];
-  const lines = renderTable(['ID', 'NAME', 'STATE'], rows, 30).split('\n');
+  const lines = renderTable(['ID', 'NAME', 'STATE'], rows, { columns: 30 }).split('\n');
   assert.ok(lines.every((line) => line.length <= 30));
   assert.match(lines[1] ?? '', /^1 {3}x+… {2}y+$/);
   assert.ok(renderTable(['ID', 'NAME', 'STATE'], rows).includes('x'.repeat(40)));
+});
+
+test('a narrow terminal leaves out spare columns and shortens ids before it cuts cells', () => {
+  const ids = ['a'.repeat(32), 'b'.repeat(32)];
+  const rows = ids.map((id) => [id, 'my-machine', 'us-east-1', '$0.05/hour']);
+  const headers = ['ID', 'NAME', 'REGION', 'PRICE'];
+  assert.equal(
+    renderTable(headers, rows, { columns: 45, spare: ['REGION'] }),
+    [
+      'ID        NAME        REGION     PRICE',
+      'aaaaaaaa  my-machine  us-east-1  $0.05/hour',
+      'bbbbbbbb  my-machine  us-east-1  $0.05/hour',
+    ].join('\n'),
+  );
+  const [head, first, , , note] = renderTable(headers, rows, {
+    columns: 40,
+    spare: ['REGION'],
+  }).split('\n');
+  assert.equal(head, 'ID        NAME        PRICE');
+  assert.equal(first, 'aaaaaaaa  my-machine  $0.05/hour');
+  assert.equal(note, 'Not shown: REGION. See --json.');
+  // Ids of requests differ at their end.
+  const requests = [`${'c'.repeat(30)}01`, `${'c'.repeat(30)}02`].map((id) => [id, 'done']);
+  assert.match(renderTable(['ID', 'STATUS'], requests, { columns: 30 }), /^c{10}02 {2}done$/m);
+});
+
+test('a text is broken between words, beside its indent', () => {
+  assert.equal(wrapText('one two three four five six', 4, 25), 'one two three four\n    five six');
+  assert.equal(wrapText('one two', 4, undefined), 'one two');
 });

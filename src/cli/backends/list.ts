@@ -35,6 +35,7 @@ const renderBackends = (backends: readonly BackendView[]) =>
       backend.first_token_ms === null ? '-' : `${Math.round(backend.first_token_ms)} ms`,
       String(backend.errors),
     ]),
+    ['FROM', 'FIRST TOKEN', 'REQ/S', 'ADDRESS', 'RUNNING'],
   );
 
 function explain({ id, reason, last_error, implausible_counts: count }: BackendView): string[] {
@@ -54,11 +55,20 @@ export const readBackends = () =>
 /** The dashboard uses the same words. */
 const words = { healthy: 'healthy', probation: 'retrying', ejected: 'unavailable' } as const;
 
+const toHealthy = (failedPercent: number, reason: string | null) =>
+  failedPercent > 0
+    ? `failing ${failedPercent}%`
+    : reason === null
+      ? words.healthy
+      : 'last check failed';
+
 /** A backend that fails every request stays healthy for routing if the others fail them too. */
-export function toState({ source, url, draining, health, requests, errors }: BackendView): string {
+export function toState(backend: BackendView): string {
+  const { kind, source, url, draining, health, reason, requests, errors } = backend;
+  if (kind === 'stand-in') return 'stand-in';
   // It stands for a deployment.
   if (source === 'deployment' && url === null) return draining ? 'unavailable' : 'no replica ready';
   const percent = Math.round((errors / Math.max(1, requests)) * 100);
-  const state = health === 'healthy' && percent > 0 ? `failing ${percent}%` : words[health];
+  const state = health === 'healthy' ? toHealthy(percent, reason) : words[health];
   return draining ? `draining, ${state}` : state;
 }

@@ -1,4 +1,5 @@
-// Chooses the model of `run` and `chat` if none is named: the first with a healthy backend of its own.
+// Chooses the model of `run` and `chat` if none is named: the first with a healthy backend of its own, or the one that
+// the playground selects.
 
 import { readBackends } from '#cli/backends/list.ts';
 import type { Client } from '#cli/client.ts';
@@ -6,6 +7,8 @@ import { loadCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
 import type { Model } from '#inference/schema.ts';
 
+/** The default of the playground. */
+const preferred = 'llama3.1-8b-instruct';
 /** Models that are tried before the search is given up. */
 const maxTried = 50;
 
@@ -16,10 +19,16 @@ export async function chooseModel(client: Client, wanted: string | undefined): P
   const backends = session === null ? [] : await readBackends().catch(ignoreRefusal);
   const real = backends.filter(({ kind, health }) => kind !== 'stand-in' && health === 'healthy');
   const { data } = await client.get<{ data: Model[] }>('/v1/models');
-  const ids = new Set([...real.map(({ model }) => model), ...data.map(({ id }) => id)]);
+  const ids = new Set([
+    ...real.map(({ model }) => model),
+    ...byPreference(data.map(({ id }) => id)),
+  ]);
   for (const id of [...ids].slice(0, maxTried)) if (await canChat(client, id)) return id;
   throw new CliError('The server offers no model that chats. See docs/models.md.');
 }
+
+const byPreference = (ids: readonly string[]) =>
+  ids.includes(preferred) ? [preferred, ...ids] : ids;
 
 /** Throws a CliError if the server does not know the model, or if it does not chat. */
 export async function requireModel(client: Client, id: string): Promise<void> {

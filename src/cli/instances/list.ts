@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
+import { toHourlyPrice } from '#lib/format.ts';
 import { listInstances } from './find.ts';
 import { explainInstances } from './reasons.ts';
 
@@ -19,15 +20,16 @@ export const listCommand = (): Command =>
       private_ip === ip ? '-' : (private_ip ?? '-'),
       instance.instance_type.name,
       instance.region.name,
-      String(instance.instance_type.price_cents_per_hour),
+      toHourlyPrice(instance.instance_type.price_cents_per_hour),
     ]);
     const unhealthy = data.filter(({ status }) => status === 'unhealthy').map(({ id }) => id);
     return {
       data,
-      text: toTable(
-        ['ID', 'NAME', 'STATUS', 'IP', 'PRIVATE IP', 'TYPE', 'REGION', 'CENTS/HOUR'],
-        rows,
-      ),
+      text: toTable(['ID', 'NAME', 'STATUS', 'IP', 'PRIVATE IP', 'TYPE', 'REGION', 'PRICE'], rows, [
+        'PRIVATE IP',
+        'REGION',
+        'TYPE',
+      ]),
       notes: () => explainInstances(unhealthy),
     };
   });

@@ -5,6 +5,7 @@ import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
 import type { InstanceTypes } from '#cloud/schema.ts';
+import { toHourlyPrice } from '#lib/format.ts';
 
 export function typesCommand(): Command {
   const command = new Command('types')
@@ -22,10 +23,10 @@ export function typesCommand(): Command {
         String(specs.vcpus),
         `${specs.memory_gib} GiB`,
         String(specs.gpus),
-        String(price_cents_per_hour),
+        toHourlyPrice(price_cents_per_hour),
         row.regions_with_capacity_available.map((region) => region.name).join(',') || '-',
       ]);
-    const headers = ['TYPE', 'DESCRIPTION', 'VCPUS', 'MEMORY', 'GPUS', 'CENTS/HOUR', 'CAPACITY'];
-    return { data, text: toTable(headers, rows) };
+    const headers = ['TYPE', 'DESCRIPTION', 'VCPUS', 'MEMORY', 'GPUS', 'PRICE', 'CAPACITY'];
+    return { data, text: toTable(headers, rows, ['DESCRIPTION']) };
   });
 }

@@ -24,6 +24,8 @@ const headers = [
   'THIS MONTH',
 ];
 
+const spare = ['KEY', 'CREATED BY', 'CREATED', 'SCOPES', 'LIMITS', 'EXPIRES'];
+
 export function listCommand(): Command {
   const command = new Command('list')
     .description('List the API keys of the account, newest first')
@@ -42,7 +44,7 @@ export function listCommand(): Command {
       describeLimits(key.limits),
       toMoney(key.spend.cost),
     ]);
-    return { data, text: toTable(headers, rows) };
+    return { data, text: toTable(headers, rows, spare) };
   });
 }
 

@@ -1,13 +1,14 @@
-// Finds a request by its id, or by the first characters of it among the newest requests.
+// Finds a request by its id, or by the first or last characters of it among the newest requests.
 
 import type { UsageRequest } from '#accounts/usage/schema.ts';
 import type { Client } from '#cli/client.ts';
 import { findOnly } from '#cli/find.ts';
+import { idEndLength } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
 
 export const requestsPath = '/dashboard/api/usage/requests';
 
-/** How many of the newest requests are searched for the beginning of an id. */
+/** How many of the newest requests are searched for a part of an id. */
 const maxSearched = 2_000;
 
 export async function getRequest(client: Client, wanted: string): Promise<UsageRequest> {
@@ -16,6 +17,6 @@ export async function getRequest(client: Client, wanted: string): Promise<UsageR
   return findOnly(newest, wanted, {
     noun: 'request',
     command: 'millrace requests list',
-    namesOf: () => [],
+    namesOf: ({ id }) => [id.slice(-idEndLength)],
   });
 }

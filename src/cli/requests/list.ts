@@ -49,7 +49,7 @@ async function list({ key, limit, model, status, from }: Options) {
   ];
   const rows = data.map((request) => [
     request.id,
-    request.at.slice(0, 19).replace('T', ' '),
+    request.at.slice(5, 19).replace('T', ' '),
     request.model || '-',
     request.key_label ?? request.key_id ?? request.user_email ?? '-',
     request.code ?? request.status,
@@ -58,5 +58,5 @@ async function list({ key, limit, model, status, from }: Options) {
     request.status === 'running' ? '-' : toDuration(request.duration_ms),
     toMoney(request.cost),
   ]);
-  return { data, text: toTable(headers, rows) };
+  return { data, text: toTable(headers, rows, ['SENT BY', 'TOKENS IN', 'TOKENS OUT']) };
 }

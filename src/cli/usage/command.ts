@@ -94,6 +94,7 @@ function toModelTable({ data, step, by }: UsageSummary) {
       ...(isGrouped ? [bucket.label ?? bucket.group ?? (by === 'key' ? 'signed in' : '-')] : []),
       ...toCells(bucket),
     ]),
+    ['CANCELED', 'CACHED', 'FIRST'],
   );
   return { data, table };
 }
