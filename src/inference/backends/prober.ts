@@ -75,5 +75,5 @@ const isDoubtful = (error: unknown) => error instanceof EngineError && error.isD
 
 const toReason = (error: unknown, signal: AbortSignal) =>
   signal.aborted
-    ? `no response to a probe within ${timeoutMs / 1000} seconds`
-    : `a probe failed: ${(error as Error).message}`;
+    ? `Health check failed: no response within ${timeoutMs / 1000} seconds.`
+    : `Health check failed: ${(error as Error).message}`;

@@ -383,7 +383,7 @@ describe('backends', () => {
     upstream.behave('dies-at-once');
     await until('it is ejected', async () => (await state()) === 'ejected');
     const [view] = await list(owner);
-    assert.match(view?.reason ?? '', /a probe failed/);
+    assert.match(view?.reason ?? '', /Health check failed/);
     assert(view?.retry_at !== null);
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     const labels = `{gen_ai_request_model="${model}",millrace_backend="first"}`;

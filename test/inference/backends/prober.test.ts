@@ -110,7 +110,10 @@ describe('probes', () => {
     clock.turn(10_000);
     await prober.tick();
     assert.equal(backend.health.state(), 'ejected');
-    assert.equal(backend.health.reason(), 'a probe failed: The backend refused the connection.');
+    assert.equal(
+      backend.health.reason(),
+      'Health check failed: The backend refused the connection.',
+    );
     isUp = true;
     clock.turn(10_000);
     await prober.tick();

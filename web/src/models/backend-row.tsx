@@ -44,9 +44,11 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
           )}
           <StatusBadge tone={tone}>{word}</StatusBadge>
         </Group>
-        <Text size="xs" c="dimmed" className="breakable">
-          {facts.join(' · ')}
-        </Text>
+        {!(kind === 'stand-in' && isUntried(backend)) && (
+          <Text size="xs" c="dimmed" className="breakable">
+            {facts.join(' · ')}
+          </Text>
+        )}
         {backend.source === 'deployment' && (
           <Anchor
             component={Link}
@@ -108,6 +110,10 @@ export function toState(backend: BackendView): { tone: Tone; word: string } {
   }
   if (backend.health === 'healthy' && isUntried(backend)) {
     return { tone: 'off', word: 'not tried yet' };
+  }
+  // It is taken out after several failures, and a success clears the reason.
+  if (backend.health === 'healthy' && backend.reason !== null) {
+    return { tone: 'warning', word: 'last check failed' };
   }
   if (backend.health === 'healthy') return { tone: 'good', word: 'healthy' };
   if (backend.health === 'probation') return { tone: 'warning', word: 'retrying' };
