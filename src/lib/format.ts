@@ -28,9 +28,16 @@ export function toDuration(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return toParts([minutes, 'min'], [seconds % 60, 's']);
+  return toParts([Math.floor(minutes / 60), 'h'], [minutes % 60, 'min']);
 }
+
+/** Without a second part that is zero. */
+const toParts = (...parts: [number, string][]) =>
+  parts
+    .filter(([value], index) => index === 0 || value > 0)
+    .map((part) => part.join(' '))
+    .join(' ');
 
 export const toHours = (hours: number) =>
   hours.toLocaleString('en', { maximumFractionDigits: hours < 1 ? 4 : 2 });

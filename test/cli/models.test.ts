@@ -172,7 +172,7 @@ describe('progress', () => {
     assert.deepEqual([950, 5_000, 59_980, 65_000, 3_700_000].map(toDuration), [
       '950 ms',
       '5.0 s',
-      '1 min 0 s',
+      '1 min',
       '1 min 5 s',
       '1 h 1 min',
     ]);
