@@ -13,10 +13,17 @@ export const scopeName: Record<Scope, string> = { inference: 'Models', cloud: 'M
 export const roles = ['owner', 'member', 'viewer'] as const satisfies readonly Role[];
 export type { Role };
 
-export const roleDescription: Record<Role, string> = {
-  owner: 'can manage people and everything else',
-  member: 'can use models and machines and create keys',
-  viewer: 'can view everything but change nothing',
+/** What each role can do, after "can". */
+export const roleAbility: Record<Role, string> = {
+  owner: 'manage people and everything else',
+  member: 'use models and machines, and create keys',
+  viewer: 'view everything, but change nothing',
+};
+
+export const roleName: Record<Role, string> = {
+  owner: 'Owner',
+  member: 'Member',
+  viewer: 'Viewer',
 };
 
 export interface Me {

@@ -22,7 +22,7 @@ interface FiltersProps {
 }
 
 export const Filters = ({ urlState, filters, reset = {}, children }: FiltersProps) => (
-  <Group align="flex-end" gap="sm">
+  <Group align="flex-end" gap="sm" className="filters">
     {filters.map(({ name, label, data, onSearch }) => (
       <Select
         key={name}
@@ -35,7 +35,6 @@ export const Filters = ({ urlState, filters, reset = {}, children }: FiltersProp
         clearButtonProps={{ 'aria-label': `Clear the ${label} filter` }}
         searchable
         {...(onSearch === undefined ? {} : { onSearchChange: onSearch })}
-        w={210}
       />
     ))}
     {children}

@@ -34,6 +34,13 @@ export function Form({ onSubmit, onChange, error, maw, actions, children }: Form
     field?.closest('details')?.setAttribute('open', '');
     field?.focus();
   }, [about]);
+  // A dialog focuses the element with this attribute. Without one, it would focus the button that closes it.
+  useLayoutEffect(() => {
+    if (form.current?.querySelector('[data-autofocus]')) return;
+    form.current
+      ?.querySelector('input:not([hidden]), textarea')
+      ?.setAttribute('data-autofocus', '');
+  }, []);
   const change = () => {
     if (about !== undefined) setDismissed(error);
     onChange?.();

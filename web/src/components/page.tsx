@@ -9,22 +9,27 @@ interface PageProps {
   title: string;
   /** The pages above this one, for the breadcrumbs, e.g. the list that a detail page belongs to. */
   parents?: Crumb[];
+  /** Beside the heading, e.g. the status of a machine. */
+  status?: ReactNode;
   description?: ReactNode;
   /** Buttons beside the heading. */
   actions?: ReactNode;
   children: ReactNode;
 }
 
-export function Page({ title, parents, description, actions, children }: PageProps) {
+export function Page({ title, parents, status, description, actions, children }: PageProps) {
   useDocumentTitle(`${title} · Millrace`);
   return (
     <Stack gap="lg">
       <Breadcrumbs title={title} parents={parents} />
       <Group justify="space-between" align="flex-start" mih={36}>
         <Stack gap={4} maw={680}>
-          <Title order={1} size="h2" className="breakable">
-            {title}
-          </Title>
+          <Group gap="sm">
+            <Title order={1} size="h2" className="breakable">
+              {title}
+            </Title>
+            {status}
+          </Group>
           {description && (
             <Text c="dimmed" className="balanced">
               {description}

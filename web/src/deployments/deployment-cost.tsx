@@ -20,12 +20,12 @@ export function DeploymentCost({ name }: { name: string }) {
   if (!data) return null;
   const cost = data.data;
   return (
-    <Section title="Cost" description="Of the last 30 days, or since it was created.">
+    <Section title="Cost" description="The last 30 days, or since the deployment was created.">
       <Paper withBorder p="md">
         <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} spacing="md" verticalSpacing="md">
           <Fact name="Tokens served">{toCount(cost.tokens)}</Fact>
           <Fact name="Engine time">{toDuration(cost.engine_seconds * 1_000)}</Fact>
-          <Fact name="Without a replica">{toDuration(cost.idle_hours * 3_600_000)}</Fact>
+          <Fact name="Time without a replica">{toDuration(cost.idle_hours * 3_600_000)}</Fact>
           {cost.machine_dollars > 0 && <Fact name="Machines">{toMoney(cost.machine_dollars)}</Fact>}
           {cost.dollars_per_million_tokens !== null && (
             <Fact name="Per million tokens">{toTokenPrice(cost.dollars_per_million_tokens)}</Fact>

@@ -34,6 +34,13 @@ export default function DeploymentPage({ name }: { name: string }) {
   return (
     <Page
       title={name}
+      status={
+        deployment && (
+          <div data-stale={query.error ? true : undefined}>
+            <DeploymentStatus deployment={deployment} />
+          </div>
+        )
+      }
       actions={
         canManage &&
         deployment && (
@@ -46,7 +53,6 @@ export default function DeploymentPage({ name }: { name: string }) {
       {query.isPending && <Skeleton h={320} aria-busy="true" />}
       {deployment && (
         <div className="stack" data-stale={query.error ? true : undefined}>
-          <DeploymentStatus deployment={deployment} />
           <DeploymentFacts deployment={deployment} />
           <Replicas deployment={deployment} />
           <DeploymentCost name={name} />

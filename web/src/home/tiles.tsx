@@ -27,7 +27,7 @@ export function Tiles() {
     return toStarts(range).map((start) => byStart.get(start) ?? 0);
   };
   return (
-    <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }} className="tiles">
+    <SimpleGrid cols={{ base: 2, lg: 4 }} spacing={{ base: 'sm', sm: 'md' }} className="tiles">
       <Tile
         name="Requests per second"
         href="/usage/requests"
@@ -76,7 +76,7 @@ interface TileProps {
 }
 
 const Tile = ({ name, href, value, tone, line, children }: TileProps) => (
-  <Paper withBorder p="md" className="tile">
+  <Paper withBorder p={{ base: 'sm', sm: 'md' }} className="tile">
     <Text size="xs" c="dimmed">
       {name}
     </Text>

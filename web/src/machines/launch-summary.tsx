@@ -22,26 +22,24 @@ export function LaunchSummary({ type, choice, children }: LaunchSummaryProps) {
   const cents = (type?.price_cents_per_hour ?? 0) * choice.count;
   return (
     <Stack gap="sm">
-      <div>
-        <Text size="xs" c="dimmed">
-          {type ? `${choice.count} × ${type.name}` : 'No type chosen yet'}
-        </Text>
-        <Group gap="xs" align="baseline">
-          <Text className="launch-price">{type ? toHourlyPrice(cents) : '–'}</Text>
-          {type && (
+      {type && (
+        <div>
+          <Text size="xs" c="dimmed">
+            {choice.count} × {type.name}
+          </Text>
+          <Group gap="xs" align="baseline">
+            <Text className="launch-price">{toHourlyPrice(cents)}</Text>
             <Text size="xs" c="dimmed">
               about {toMoney(Math.round((cents * hoursPerMonth) / 100))} a month
             </Text>
-          )}
-        </Group>
-        {type && (
+          </Group>
           <Text size="sm">
             {toCounted(type.specs.vcpus, 'vCPU')}, {type.specs.memory_gib} GiB memory,{' '}
             {type.specs.storage_gib} GiB disk
             {type.specs.gpus > 0 && `, ${type.specs.gpus} × ${type.gpu_description}`}
           </Text>
-        )}
-      </div>
+        </div>
+      )}
       {children}
       {findMissing(choice) === null && <CopyAs choice={choice} />}
     </Stack>

@@ -18,6 +18,7 @@ export function LaunchTemplates({ choice, onChoose }: LaunchTemplatesProps) {
     setTemplates(saveTemplate({ name: name.trim(), choice }));
     setName(null);
   };
+  if (templates.length === 0 && choice.type === null) return null;
   return (
     <Group gap="xs" role="group" aria-label="Templates">
       {templates.map((template) => (
@@ -32,16 +33,12 @@ export function LaunchTemplates({ choice, onChoose }: LaunchTemplatesProps) {
           />
         </Group>
       ))}
-      {name === null ? (
-        <Button
-          variant="subtle"
-          size="xs"
-          disabled={choice.type === null}
-          onClick={() => setName('')}
-        >
+      {choice.type !== null && name === null && (
+        <Button variant="subtle" size="xs" onClick={() => setName('')}>
           Save as template
         </Button>
-      ) : (
+      )}
+      {name !== null && (
         <>
           <TextInput
             size="xs"

@@ -34,7 +34,9 @@ export function useMachineColumns(): Column<Instance>[] {
     {
       name: 'Connect',
       value: ({ ip }) => ip ?? null,
-      cell: (instance) => <SshCommand instance={instance} detail={details.get(instance.id)} />,
+      cell: (instance) => (
+        <SshCommand instance={instance} detail={details.get(instance.id)} brief />
+      ),
     },
   ];
 }

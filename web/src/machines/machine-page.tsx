@@ -52,14 +52,16 @@ export default function MachinePage({ params }: { params: { id: string; tab?: st
       description={
         instance && `${instance.instance_type.description} in ${instance.region.description}`
       }
+      status={
+        instance && (
+          <div data-stale={instances.error ? true : undefined}>
+            <MachineStatus instance={instance} detail={detail} />
+          </div>
+        )
+      }
       actions={instance && <Actions instance={instance} canUse={canUse} />}
     >
       <ErrorNotice error={instances.error} onRetry={() => instances.refetch()} />
-      {instance && (
-        <div data-stale={instances.error ? true : undefined}>
-          <MachineStatus instance={instance} detail={detail} />
-        </div>
-      )}
       <Tabs
         value={shown}
         onChange={(value) => navigate(`/machines/${id}${value === 'overview' ? '' : `/${value}`}`)}

@@ -61,7 +61,7 @@ export default function Machines() {
   return (
     <Page
       title="Machines"
-      description="Linux machines that you connect to with SSH. The list updates by itself."
+      description="Linux machines that you connect to with SSH."
       actions={rows?.length !== 0 && launch}
     >
       {canUse && rows?.length !== 0 && (

@@ -15,7 +15,7 @@ interface SelectionBarProps {
 
 export function SelectionBar(props: SelectionBarProps) {
   const { selected, total, onSelectAll, onSelectNone, onChoose } = props;
-  const isNone = selected.length === 0;
+  if (total < 2 && selected.length === 0) return null;
   const isAll = total > 0 && selected.length === total;
   const noRestart = selected.find(({ actions }) => !actions.restart.available);
   const noTerminate = selected.find(({ actions }) => !actions.terminate.available);
@@ -27,27 +27,23 @@ export function SelectionBar(props: SelectionBarProps) {
   ] as const;
   return (
     <Group gap="sm">
-      <Button
-        variant="default"
-        size="xs"
-        onClick={isAll ? onSelectNone : onSelectAll}
-        disabled={total === 0}
-      >
+      <Button variant="default" size="xs" onClick={isAll ? onSelectNone : onSelectAll}>
         {isAll ? 'Deselect all' : 'Select all'}
       </Button>
-      {actions.map(({ action, label, blocker }) => (
-        <Button
-          key={action}
-          variant="default"
-          size="xs"
-          disabled={isNone || blocker !== undefined}
-          onClick={() => onChoose(action)}
-        >
-          {label}
-        </Button>
-      ))}
+      {selected.length > 0 &&
+        actions.map(({ action, label, blocker }) => (
+          <Button
+            key={action}
+            variant="default"
+            size="xs"
+            disabled={blocker !== undefined}
+            onClick={() => onChoose(action)}
+          >
+            {label}
+          </Button>
+        ))}
       <Text size="sm" c="dimmed" role="status">
-        {selected.length} of {total} selected.
+        {selected.length > 0 && `${selected.length} of ${total} selected.`}
         {blocked && ` ${nameOf(blocked)}: ${reason?.reason_description}`}
       </Text>
     </Group>

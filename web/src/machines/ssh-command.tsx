@@ -11,9 +11,11 @@ interface SshCommandProps {
   instance: Instance;
   /** Undefined while the details load. */
   detail: InstanceDetail | undefined;
+  /** True if there is only room for the command. */
+  brief?: boolean;
 }
 
-export function SshCommand({ instance, detail }: SshCommandProps) {
+export function SshCommand({ instance, detail, brief = false }: SshCommandProps) {
   if (instance.ssh_key_names.length === 0) return <EngineLink deployment={detail?.deployment} />;
   const keyFile = findKeyFile(instance, detail);
   const command = toSshCommand(instance, keyFile);
@@ -24,15 +26,19 @@ export function SshCommand({ instance, detail }: SshCommandProps) {
       </Text>
     );
   }
+  const line = (
+    <Group gap={4} wrap="nowrap">
+      <Code className="breakable">{command}</Code>
+      <CopyButton
+        value={keyFile === undefined ? command : `chmod 600 ${keyFile} && ${command}`}
+        label={`Copy the ssh command of ${nameOf(instance)}`}
+      />
+    </Group>
+  );
+  if (brief) return line;
   return (
     <div>
-      <Group gap={4} wrap="nowrap">
-        <Code className="breakable">{command}</Code>
-        <CopyButton
-          value={keyFile === undefined ? command : `chmod 600 ${keyFile} && ${command}`}
-          label={`Copy the ssh command of ${nameOf(instance)}`}
-        />
-      </Group>
+      {line}
       <Text size="xs" c="dimmed" className="breakable">
         {keyFile === undefined
           ? `Uses key “${instance.ssh_key_names[0]}”. If ssh can’t find the private key, add -i and its path.`

@@ -4,7 +4,7 @@ import { Anchor, Button, Group, Menu, Stack, Text } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { ModelWeights } from '#inference/weights/schema.ts';
-import { toCount, toCounted, toPricePair } from '#lib/format.ts';
+import { toCount, toCounted, toMoney } from '#lib/format.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
@@ -45,7 +45,18 @@ export default function Models() {
     {
       name: 'Model ID',
       value: ({ id, owned_by, aliases }) => `${id} ${owned_by} ${aliases.join(' ')}`,
-      cell: (model) => <ModelId model={model} isFree={standIns.has(model.id)} />,
+      cell: (model) => <ModelId model={model} />,
+    },
+    {
+      name: 'Context',
+      isNumber: true,
+      value: ({ context_window }) => context_window,
+      cell: ({ context_window }) => toCount(context_window),
+    },
+    {
+      name: 'Price per million tokens',
+      value: ({ price }) => price.output,
+      cell: ({ id, price }) => <Price price={price} isFree={standIns.has(id)} />,
     },
     {
       name: 'Backends',
@@ -84,7 +95,7 @@ export default function Models() {
   return (
     <Page
       title="Models"
-      description={`The models that requests can use, e.g. "model": "${toDefaultModel(chats.ids)}".`}
+      description={`Requests name one of these IDs, e.g. "model": "${toDefaultModel(chats.ids)}".`}
       actions={
         canUse && (
           <Group>
@@ -129,7 +140,7 @@ export default function Models() {
   );
 }
 
-const ModelId = ({ model, isFree }: { model: ModelWeights; isFree: boolean }) => (
+const ModelId = ({ model }: { model: ModelWeights }) => (
   <div>
     <Group gap={4} wrap="nowrap">
       <Anchor
@@ -144,15 +155,20 @@ const ModelId = ({ model, isFree }: { model: ModelWeights; isFree: boolean }) =>
       <CopyButton value={model.id} label={`Copy ${model.id}`} />
     </Group>
     <Text size="xs" c="dimmed">
-      {model.owned_by} · {toCount(model.context_window)} tokens of context
+      {model.owned_by}
+      {model.aliases.length > 0 && ` · also ${model.aliases.join(', ')}`}
     </Text>
-    <Text size="xs" c="dimmed">
-      {toPricePair(model.price)}
-      {isFree && ', free while the stand-in answers'}
+  </div>
+);
+
+const Price = ({ price, isFree }: { price: ModelWeights['price']; isFree: boolean }) => (
+  <div className="model-price">
+    <Text size="sm">
+      {toMoney(price.input)} in · {toMoney(price.output)} out
     </Text>
-    {model.aliases.length > 0 && (
+    {isFree && (
       <Text size="xs" c="dimmed">
-        Also {model.aliases.join(', ')}
+        free while the stand-in answers
       </Text>
     )}
   </div>
@@ -181,7 +197,7 @@ const AddMenu = ({ model, isStandIn, pullBlocked, canManage, onChoose }: AddMenu
   <Menu position="bottom-end" withinPortal>
     <Menu.Target>
       {isStandIn ? (
-        <Button variant="light" size="xs" aria-label={`Serve the real model of ${model}`}>
+        <Button variant="default" size="xs" aria-label={`Serve the real model of ${model}`}>
           Serve the real model
         </Button>
       ) : (

@@ -8,6 +8,7 @@ import IconLayoutSidebar from '@tabler/icons-react/dist/esm/icons/IconLayoutSide
 import IconPlus from '@tabler/icons-react/dist/esm/icons/IconPlus.mjs';
 import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
 import { download } from '../browser/download.ts';
+import { Breadcrumbs } from '../components/breadcrumbs.tsx';
 import { toMarkdown, toName } from './conversation.ts';
 import type { Saving } from './library.ts';
 import type { ModelFacts } from './model-facts.ts';
@@ -41,6 +42,7 @@ export function Toolbar(props: ToolbarProps) {
   };
   return (
     <Group justify="space-between" gap="sm">
+      <Breadcrumbs title={props.name} />
       <Group gap="xs" wrap="nowrap">
         <Tooltip label="Conversations">
           <ActionIcon

@@ -5,7 +5,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { post } from '../api.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
 import { Form } from '../components/form.tsx';
-import { type Role, roleDescription, useMeQuery } from '../current-user.ts';
+import { type Role, roleAbility, useMeQuery } from '../current-user.ts';
 import { EmailField, NewPasswordField } from './credential-fields.tsx';
 import { InvalidLink, useEnter } from './link-page.tsx';
 
@@ -47,7 +47,7 @@ export function Join({ token }: { token: string }) {
       description={
         setup
           ? 'You are the first user. Choose how you sign in. You will be the owner of this server.'
-          : `You have been invited. As ${role === 'owner' ? 'an' : 'a'} ${role}, you ${roleDescription[role]}.`
+          : `You have been invited as ${role === 'owner' ? 'an' : 'a'} ${role}. You can ${roleAbility[role]}.`
       }
     >
       {me.data && (

@@ -10,7 +10,7 @@ import { ErrorNotice } from '../components/error-notice.tsx';
 import { LoadMore } from '../components/filters.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { useDelete } from '../components/use-delete.tsx';
-import { type Invitation, type Role, roleDescription, roles } from '../current-user.ts';
+import { type Invitation, type Role, roleAbility, roleName, roles } from '../current-user.ts';
 import { usePagedList } from '../queries.ts';
 
 const queryKey = ['invitations'];
@@ -38,7 +38,12 @@ export function Invitations() {
       <Radio.Group label="Role" value={role} onChange={(value) => setRole(value as Role)}>
         <Stack gap={6} mt={6}>
           {roles.map((value) => (
-            <Radio key={value} value={value} label={value} description={roleDescription[value]} />
+            <Radio
+              key={value}
+              value={value}
+              label={roleName[value]}
+              description={`Can ${roleAbility[value]}.`}
+            />
           ))}
         </Stack>
       </Radio.Group>
@@ -64,7 +69,7 @@ export function Invitations() {
           {
             name: 'Role',
             value: (invitation) => invitation.role,
-            cell: (invitation) => invitation.role,
+            cell: (invitation) => roleName[invitation.role],
           },
           {
             name: 'Expires',

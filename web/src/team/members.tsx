@@ -10,7 +10,7 @@ import { ErrorNotice } from '../components/error-notice.tsx';
 import { LoadMore } from '../components/filters.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { useDelete } from '../components/use-delete.tsx';
-import { meKey, type Role, roles, useMe } from '../current-user.ts';
+import { meKey, type Role, roleName, roles, useMe } from '../current-user.ts';
 import { apiKeysKey, membersKey, useMembers } from '../queries.ts';
 
 /** Owners can change or remove themselves, so the signed-in user is fetched again as well. */
@@ -58,7 +58,7 @@ export function Members() {
         me.canManage ? (
           <Select
             aria-label={`Role of ${email}`}
-            data={[...roles]}
+            data={roles.map((value) => ({ value, label: roleName[value] }))}
             value={role}
             onChange={(value) => value && setRole.mutate({ id, role: value as Role })}
             allowDeselect={false}
@@ -67,7 +67,7 @@ export function Members() {
             w={110}
           />
         ) : (
-          role
+          roleName[role]
         ),
     },
     {

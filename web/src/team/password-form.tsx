@@ -1,6 +1,6 @@
 // Changes the user's own password.
 
-import { Button } from '@mantine/core';
+import { Button, Group } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -34,9 +34,11 @@ export function PasswordForm() {
       onSubmit={change.mutate}
       error={change.error}
       actions={
-        <Button type="submit" variant="default" loading={change.isPending}>
-          Change password
-        </Button>
+        <Group>
+          <Button type="submit" variant="default" loading={change.isPending}>
+            Change password
+          </Button>
+        </Group>
       }
     >
       {/* Tells password managers which user the password belongs to. */}

@@ -36,7 +36,7 @@ export function UsageChart({ data, metric }: UsageChartProps) {
           tickFormatter: toAxis,
           allowDecimals: metric === 'cost' || metric === 'hours',
         }}
-        xAxisProps={{ minTickGap: 24 }}
+        xAxisProps={{ minTickGap: 24, interval: 'equidistantPreserveStart' }}
         barProps={{ isAnimationActive: false }}
         maxBarWidth={48}
         gridAxis="x"
