@@ -14,10 +14,11 @@ import { until } from '#test/support/until.ts';
 
 const model = 'hermes3-8b';
 const broken = 'hermes3-405b';
-const slow = 'llama3.1-8b-instruct';
+const slow = 'dracarys2-72b-instruct';
 /** The first of the built-in ids. */
 const embed = 'deepseek-coder-v2-lite-instruct';
-const second = 'dracarys2-72b-instruct';
+/** The one that the playground selects, too. */
+const preferred = 'llama3.1-8b-instruct';
 const said = 'The wheel türnt 水';
 
 describe('millrace run and chat', () => {
@@ -28,7 +29,7 @@ describe('millrace run and chat', () => {
   before(async () => {
     const scripts: Record<string, ScriptedUpstreamOptions> = {
       [model]: { words: 4 },
-      [second]: { words: 4 },
+      [preferred]: { words: 4 },
       [broken]: { behaviour: 'dies-after-first-chunk' },
       [slow]: { words: 4_000, eventDelayMs: 20 },
     };
@@ -158,7 +159,7 @@ describe('millrace run and chat', () => {
     const listed = await run(['models', 'list', '--json']);
     assert.equal(JSON.parse(listed.stdout)[0].id, embed);
     const chosen = await run(['run', 'Hello', '--json']);
-    assert.equal(JSON.parse(chosen.stdout).model, second, chosen.stderr);
+    assert.equal(JSON.parse(chosen.stdout).model, preferred, chosen.stderr);
     const ranked = await run(['run', 'Hello', '--model', 'rank']);
     assert.match(ranked.stderr, /rank ranks documents: send its requests to \/v1\/rerank/);
     const embedded = await run(['chat', embed], 'one\n');

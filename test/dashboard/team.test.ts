@@ -50,7 +50,7 @@ describe('the team', { skip: noBrowser }, () => {
     const people = owner.getByRole('table', { name: 'People' });
     await people.getByRole('row', { name: /viewer@example\.com/ }).waitFor();
     const role = people.getByRole('combobox', { name: 'Role of viewer@example.com' });
-    assert.equal(await role.inputValue(), 'viewer');
+    assert.equal(await role.inputValue(), 'Viewer');
   });
 
   test('a viewer sees no action that changes anything', async () => {

@@ -70,25 +70,21 @@ export function Toolbar(props: ToolbarProps) {
             />
           </Tooltip>
         )}
-        {!props.listShown && (
+        {!props.listShown && turns.length > 0 && (
           <Button
             variant="default"
             size="xs"
             leftSection={<IconPlus size={15} aria-hidden />}
             onClick={props.onNew}
-            disabled={turns.length === 0}
           >
             New chat
           </Button>
         )}
-        <Button
-          variant="default"
-          size="xs"
-          disabled={saving.saved === null}
-          onClick={() => props.onDialog('share')}
-        >
-          {saving.saved?.shared ? 'Shared' : 'Share'}
-        </Button>
+        {saving.saved !== null && (
+          <Button variant="default" size="xs" onClick={() => props.onDialog('share')}>
+            {saving.saved.shared ? 'Shared' : 'Share'}
+          </Button>
+        )}
         <Button
           variant={props.settingsShown ? 'light' : 'default'}
           size="xs"

@@ -1,6 +1,7 @@
 // The numbers behind the chart: one row per group, and one per interval and group.
 
 import { Anchor } from '@mantine/core';
+import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { Section } from '../components/section.tsx';
@@ -15,9 +16,11 @@ interface UsageTablesProps {
   metric: Metric;
   range: TimeRange;
   by: Grouping;
+  /** The button that downloads the numbers. */
+  csv: ReactNode;
 }
 
-export function UsageTables({ points, metric, range, by }: UsageTablesProps) {
+export function UsageTables({ points, metric, range, by, csv }: UsageTablesProps) {
   const numbers = by === 'machine' ? machineColumns : modelColumns;
   const groupName = groupings.find(({ value }) => value === by)?.label ?? '';
   const name: Column<{ id: string; group?: string; label: string }> = {
@@ -36,7 +39,7 @@ export function UsageTables({ points, metric, range, by }: UsageTablesProps) {
   const title = range.step === 'hour' ? 'By hour' : 'By day';
   return (
     <>
-      <Section title="Totals">
+      <Section title="Totals" actions={csv}>
         <DataTable<GroupTotals>
           label="Totals"
           name="totals-"

@@ -100,6 +100,7 @@ function UsageView({ points, range, by, metric }: UsageViewProps) {
     by === 'machine' ? (
       <Button
         variant="default"
+        size="xs"
         onClick={() => download(file, toMachineCsv(points), 'text/csv;charset=utf-8')}
       >
         Download CSV
@@ -107,6 +108,7 @@ function UsageView({ points, range, by, metric }: UsageViewProps) {
     ) : (
       <Button
         variant="default"
+        size="xs"
         component="a"
         href={`/dashboard/api/usage.csv?${toUsageQuery(range, by)}`}
         download={file}
@@ -117,7 +119,6 @@ function UsageView({ points, range, by, metric }: UsageViewProps) {
   return (
     <>
       <Paper withBorder p={{ base: 'sm', sm: 'lg' }}>
-        <div className="chart-head">{csv}</div>
         <div className="chart-space">
           {hasValues(chart.rows) ? (
             <UsageChart data={chart} metric={metric} />
@@ -126,7 +127,7 @@ function UsageView({ points, range, by, metric }: UsageViewProps) {
           )}
         </div>
       </Paper>
-      <UsageTables points={points} metric={metric} range={range} by={by} />
+      <UsageTables points={points} metric={metric} range={range} by={by} csv={csv} />
     </>
   );
 }
