@@ -30,6 +30,11 @@ export interface HubRepo {
   readonly files: readonly HubFile[];
 }
 
+export interface HubOptions {
+  readonly url: string;
+  readonly token: string | null;
+}
+
 /** How a request is made. */
 export interface HubCall {
   readonly signal: AbortSignal;
@@ -76,7 +81,7 @@ export class Hub {
   #isPrivate: Promise<boolean> | undefined;
 
   constructor(
-    options: { url: string; token: string | null },
+    options: HubOptions,
     { stallMs = 30_000, isPublic }: { stallMs?: number; isPublic?: IsPublic } = {},
   ) {
     this.#url = options.url.replace(/\/+$/, '');

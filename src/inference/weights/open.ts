@@ -9,6 +9,7 @@ import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import { type Bindings, createBindings } from './bindings.ts';
+import { createDownloads } from './download-thread.ts';
 import { createFetches, type Fetches } from './fetches.ts';
 import { Hub } from './hub.ts';
 import { PullRows } from './pull-rows.ts';
@@ -55,7 +56,9 @@ export async function openWeights(
   const { db, clock, log, audit, seal, catalog } = deps;
   const folder = resolve(options.dataDir, 'models');
   const store = await openStore(folder);
-  const hub = new Hub({ url: options.hubUrl, token: options.hubToken });
+  const hubOptions = { url: options.hubUrl, token: options.hubToken };
+  const hub = new Hub(hubOptions);
+  const downloads = createDownloads(hubOptions);
   const rows = new PullRows(db, clock, {
     storeId: store.id,
     runner: newId(),
@@ -64,7 +67,7 @@ export async function openWeights(
   });
   const bindings = await createBindings(db, clock, store);
   let tidying: Promise<void> | undefined;
-  const runner = new Runner({ db, log, hub, store, rows, bindings }, { ...options, folder });
+  const runner = new Runner({ db, log, downloads, store, rows, bindings }, { ...options, folder });
   const pulls = new Pulls({ db, audit, catalog, hub, store, rows, bindings, runner });
   return {
     store,
@@ -81,6 +84,9 @@ export async function openWeights(
       return tidying;
     },
     isStopping: () => runner.isStopping,
-    stop: () => runner.stop(),
+    async stop() {
+      await runner.stop();
+      await hub.close();
+    },
   };
 }

@@ -6,9 +6,9 @@ import type { Database, WeightPullRow } from '#db/tables.ts';
 import { isDiskFullCode, readFreeBytes } from '#lib/disk-space.ts';
 import type { RetryRules } from '#lib/growing-file.ts';
 import type { Bindings } from './bindings.ts';
-import { defaultRetryRules, download } from './download.ts';
+import { defaultRetryRules } from './download.ts';
+import type { Downloads } from './download-thread.ts';
 import { diskFull, goneFromDisk, noSpace, PullError } from './errors.ts';
-import type { Hub } from './hub.ts';
 import { type PullRow, type PullRows, toManifest } from './pull-rows.ts';
 import type { Store, Weights } from './store.ts';
 
@@ -24,7 +24,7 @@ export interface RunnerOptions {
 export interface RunnerParts {
   db: Database;
   log: FastifyBaseLogger;
-  hub: Hub;
+  downloads: Downloads;
   store: Store;
   rows: PullRows;
   bindings: Bindings;
@@ -105,7 +105,7 @@ export class Runner {
     const jobs = [...this.#jobs.values()];
     for (const { controller } of jobs) controller.abort();
     await Promise.all(jobs.map(({ finished }) => finished));
-    await this.#parts.hub.close();
+    await this.#parts.downloads.close();
   }
 
   async #startWaiting(): Promise<void> {
@@ -153,7 +153,7 @@ export class Runner {
   }
 
   async #fetchAll(row: WeightPullRow, job: Job): Promise<void> {
-    const { db, hub, store, rows, bindings } = this.#parts;
+    const { db, downloads, store, rows, bindings } = this.#parts;
     const { signal } = job.controller;
     const { retry = defaultRetryRules } = this.#options;
     const weights = await store.prepare(toManifest(row));
@@ -164,13 +164,13 @@ export class Runner {
     );
     await this.checkSpace(weights, others);
     const from = { repo: row.repo, commit: row.commit_id };
-    const call = { signal, retry, token: rows.tokenOf(row) };
+    const token = rows.tokenOf(row);
     let before = 0;
     for (const file of weights.files) {
       const progress = (bytes: number) => {
         job.bytes = before + bytes;
       };
-      if (!file.isWhole) await download(hub, from, file, { ...call, progress });
+      if (!file.isWhole) await downloads.run({ from, file, token, retry }, progress, signal);
       before += file.size;
       progress(0);
     }

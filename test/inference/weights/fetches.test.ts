@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { beforeEach, describe, it } from 'node:test';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { parseSource } from '#inference/weights/choose.ts';
@@ -75,6 +75,14 @@ describe('fetching weights for engines', () => {
     assert.deepEqual((await readdir(path)).sort(), Object.keys(model).sort());
     assert.deepEqual(await readFile(join(path, 'model-00001-of-00002.safetensors')), shards[0]);
     assert(isWhole && all.every((one) => one.path === path));
+    // Engines on machines read them as another user. Nobody else on this computer reaches or changes them.
+    const toMode = async (at: string) => ((await stat(at)).mode & 0o777).toString(8);
+    const modes = ['models', path, join(path, 'config.json')];
+    assert.deepEqual(await Promise.all(modes.map((at) => toMode(resolve(weights.dataDir, at)))), [
+      '700',
+      '700',
+      '644',
+    ]);
     assert.equal(filesSent(), Object.keys(model).length);
     await hub.close();
     assert.equal((await provide(repo)).path, path);
