@@ -1,7 +1,7 @@
 // A deployment that this server runs: its replicas, how often its starts failed in a row, and what the registry of
 // backends is given for it.
 
-import type { StartWatch } from '#deployments/engines/engine.ts';
+import { type Failure, type StartWatch, toFailure } from '#deployments/engines/engine.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { HealthTarget, Liveness } from '#deployments/engines/liveness.ts';
 import { recipes } from '#deployments/engines/recipes.ts';
@@ -56,7 +56,7 @@ export class LiveDeployment {
   #failedAt = Number.NEGATIVE_INFINITY;
   /** The log of the last replica that failed. */
   #failedLog: readonly string[] = [];
-  #reason: string | null = null;
+  #failure: Failure | null = null;
   #isRemoved = false;
 
   /** `left` are replicas that an earlier process launched. */
@@ -107,7 +107,7 @@ export class LiveDeployment {
 
   /** Why the last start failed; null if it did not. */
   get reason(): string | null {
-    return this.#reason;
+    return this.#failure?.reason ?? null;
   }
 
   replicas(): readonly ReplicaFacts[] {
@@ -172,7 +172,7 @@ export class LiveDeployment {
   forgive(): void {
     this.#failures = 0;
     this.#failedAt = Number.NEGATIVE_INFINITY;
-    this.#reason = null;
+    this.#failure = null;
     this.#failedLog = [];
   }
 
@@ -260,7 +260,10 @@ export class LiveDeployment {
     const { name, isStopped } = this.#stored;
     if (this.#isRemoved) return `The deployment ${name} was removed.`;
     if (isStopped) return `The deployment ${name} is stopped.`;
-    return this.hasFailed ? `The deployment ${name} failed. ${this.#reason}` : null;
+    if (!this.hasFailed || this.#failure === null) return null;
+    const { told, reason } = this.#failure;
+    const hint = told === reason ? '' : ' Its page in the dashboard has the reason.';
+    return `The deployment ${name} failed. ${told}${hint}`;
   }
 
   /** When a replica that is starting will probably be ready. */
@@ -336,8 +339,8 @@ export class LiveDeployment {
       const state = liveness.check(replica, () => this.#toHealthTarget(replica));
       if (state === 'suspect') suspects.add(replica);
       if (state !== 'dead') continue;
-      this.#noteFailure(now, replica, 'The engine ran, but stopped answering.');
-      this.#parts.failed(this.#reason ?? '');
+      this.#noteFailure(now, replica, toFailure('The engine ran, but stopped answering.'));
+      this.#parts.failed(this.reason ?? '');
       void replica.stop();
     }
     this.#suspects = suspects;
@@ -348,11 +351,11 @@ export class LiveDeployment {
     return { url: new URL(recipes[replica.spec.engine].health, url).href, key: apiKey };
   }
 
-  #noteFailure(now: number, replica: Replica, reason: string): void {
+  #noteFailure(now: number, replica: Replica, failure: Failure): void {
     const wasSound = replica.readyAt !== null && now - replica.readyAt >= soundMs;
     this.#failures = wasSound ? 1 : this.#failures + 1;
     this.#failedAt = now;
-    this.#reason = reason;
+    this.#failure = failure;
     this.#failedLog = replica.log();
   }
 

@@ -2,7 +2,12 @@
 // It is ready when it has generated a token, not when its port is open.
 
 import { setTimeout } from 'node:timers/promises';
-import type { Engine, StartWatch } from '#deployments/engines/engine.ts';
+import {
+  type Engine,
+  type Failure,
+  type StartWatch,
+  toFailure,
+} from '#deployments/engines/engine.ts';
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
 import { type Recipe, recipes } from '#deployments/engines/recipes.ts';
 import { sleeps } from '#deployments/engines/sleep.ts';
@@ -60,7 +65,7 @@ export class Replica {
   readonly #over = new AbortController();
   readonly #opened = Promise.withResolvers<Engine>();
   /** Resolved with a sentence if the engine runs but is of no use. */
-  readonly #broken = Promise.withResolvers<string>();
+  readonly #broken = Promise.withResolvers<Failure>();
   /** Starts, sleeps and wakes follow each other. */
   #actions: Promise<void> = Promise.resolve();
   #engine: Engine | null = null;
@@ -75,7 +80,7 @@ export class Replica {
   /** What came of the last attempt to generate a token, as a sentence. */
   #lastProbe = '';
   /** Why it ended by itself; null while it runs and after it was stopped. */
-  failure: string | null = null;
+  failure: Failure | null = null;
   hasEnded = false;
 
   constructor(parts: ReplicaParts, order: ReplicaOrder) {
@@ -243,14 +248,14 @@ export class Replica {
       if (this.#ending === null && ended !== null) this.failure = this.#explain(ended);
     } catch (error) {
       if (this.#ending === null)
-        this.failure = `The engine could not be started: ${(error as Error).message}`;
+        this.failure = toFailure('The engine could not be started.', (error as Error).message);
     }
     // Nothing of an engine that failed may stay, and it takes no more requests.
     this.#state = 'stopping';
     if (this.#ending === null) this.#parts.changed();
     await this.#engine?.[this.#ending ?? 'stop']();
     this.hasEnded = true;
-    if (this.failure !== null) this.#parts.failed(this.failure);
+    if (this.failure !== null) this.#parts.failed(this.failure.reason);
     this.#parts.changed();
   }
 
@@ -260,8 +265,8 @@ export class Replica {
     this.#loadingSince = this.#parts.clock.now();
   }
 
-  /** Resolves with a sentence on how the engine ended, or null if that is no failure. */
-  async #serve(engine: Engine): Promise<string | null> {
+  /** Resolves with how the engine ended, or null if that is no failure. */
+  async #serve(engine: Engine): Promise<Failure | null> {
     // It was stopped meanwhile.
     if (this.#ending !== null) return null;
     void engine.ended.then(() => this.#over.abort());
@@ -276,7 +281,7 @@ export class Replica {
         const engine = await this.#opened.promise;
         if (!this.#over.signal.aborted) await action(engine);
       })
-      .catch(({ message }: Error) => this.#broken.resolve(message));
+      .catch(({ message }: Error) => this.#broken.resolve(toFailure(message)));
   }
 
   /** `readyAt` is when an engine that is adopted answered first. */
@@ -358,9 +363,10 @@ export class Replica {
     }
   }
 
-  #explain(ended: string): string {
-    // Not its last line, which may have a secret: the reason is sent to every client.
-    return this.#findMeaning(this.#recipe.failures) ?? ended;
+  #explain(ended: Failure): Failure {
+    // Not its last line, which may have a secret: what it means is sent to every client.
+    const meaning = this.#findMeaning(this.#recipe.failures);
+    return meaning === undefined ? ended : toFailure(meaning);
   }
 
   /** What the newest line of the log means that a pattern matches. */

@@ -214,7 +214,8 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
     await call('POST', '/deployments/tested', { program: '/no/such/program', setup: null });
     assert.match(await (await chat()).text(), /The machine has no such program/);
     await call('POST', '/deployments/tested', { runs_on: 'gpu_8x_h100_sxm5' });
-    assert.match(await (await chat()).text(), /Not enough capacity/);
+    assert.equal((await chat()).status, 503);
+    assert.match((await show()).reason ?? '', /Not enough capacity/);
     assert.deepEqual(await instances(), []);
   });
 

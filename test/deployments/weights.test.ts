@@ -106,7 +106,12 @@ describe('weights of deployments', () => {
     const refused = await (await deployments.chat()).text();
     assert.match(
       refused,
-      /The deployment gated failed.*acme\/gated does not exist on .*, or is private or gated/,
+      /The deployment gated failed\. The engine could not be started\. Its page/,
+    );
+    assert.doesNotMatch(refused, /acme|hub/);
+    assert.match(
+      (await deployments.show('gated')).reason ?? '',
+      /could not be started\. acme\/gated does not exist on .*, or is private or gated/,
     );
     await deployments.call('POST', '/gated', { env: { HF_TOKEN: 'hf_secret' } });
     assert.match(await (await deployments.chat()).text(), /num_hidden_layers/);
@@ -118,7 +123,9 @@ describe('weights of deployments', () => {
     const large = { ...config, num_hidden_layers: 100_000, hidden_size: 1_048_576 };
     hub.add('acme/large', { ...files, 'config.json': Buffer.from(JSON.stringify(large)) });
     await deployments.create('large', { source: 'acme/large' });
-    assert.match(await (await deployments.chat()).text(), /does not fit: it needs .* GiB/);
+    assert.equal((await deployments.chat()).status, 503);
+    const { reason } = await deployments.show('large');
+    assert.match(reason ?? '', /does not fit: it needs .* GiB/);
   });
 
   test('an hour of fetching is not counted as time to load', async () => {

@@ -4,6 +4,19 @@
 import type { Rest } from '#deployments/ladder.ts';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 
+/** Why an engine ended, or could not be started. */
+export interface Failure {
+  /** A sentence for clients of the inference APIs. It names no paths, hosts or repositories. */
+  readonly told: string;
+  /** For people who manage the deployment. */
+  readonly reason: string;
+}
+
+export const toFailure = (told: string, detail = ''): Failure => ({
+  told,
+  reason: `${told} ${detail}`.trim(),
+});
+
 export interface Engine {
   /** The port of 127.0.0.1 on this computer that leads to it. */
   readonly port: number;
@@ -14,10 +27,10 @@ export interface Engine {
   /** True while it waits for something that does not count as its start, such as a copy of its weights. Default: false. */
   readonly isPreparing?: boolean;
   /**
-   * Resolves when the engine has ended: with a sentence on how, or with null if that is no failure. Never rejects. What
-   * is left of it must be removed by `stop`.
+   * Resolves when the engine has ended: with how, or with null if that is no failure. Never rejects. What is left of it
+   * must be removed by `stop`.
    */
-  readonly ended: Promise<string | null>;
+  readonly ended: Promise<Failure | null>;
   /** It has answered for the first time, or again after it rested. */
   setReady?(at: number): void;
   /** Writes that it rests, for the next server to know. */

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { Engine, EngineOrder } from './engine.ts';
+import { type Engine, type EngineOrder, toFailure } from './engine.ts';
 import { startEngineProcess } from './engine-process.ts';
 import { ownProgram, recipes } from './recipes.ts';
 
@@ -36,7 +36,8 @@ export async function startHostEngine(parts: HostEngineParts, order: EngineOrder
     await process.stop();
     await rm(folder, { recursive: true, force: true }).catch(() => {});
   };
-  return { port, key, phase: 'starting', ended, log, stop, leave: stop };
+  const failed = ended.then((sentence) => toFailure(sentence));
+  return { port, key, phase: 'starting', ended: failed, log, stop, leave: stop };
 }
 
 /** Another process may take the port before the engine does. Then the engine fails, and the next start has another. */

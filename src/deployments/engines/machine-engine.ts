@@ -7,7 +7,13 @@ import { CloudError } from '#cloud/errors.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { type ReplicaRows, TakenOver } from '#deployments/replica-rows.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { Engine, EngineOrder, StartWatch } from './engine.ts';
+import {
+  type Engine,
+  type EngineOrder,
+  type Failure,
+  type StartWatch,
+  toFailure,
+} from './engine.ts';
 import {
   enginePort,
   findEnding,
@@ -118,12 +124,12 @@ export const releaseMachine = (
 class MachineEngine implements Engine {
   readonly port: number;
   readonly key: string;
-  readonly ended: Promise<string | null>;
+  readonly ended: Promise<Failure | null>;
   readonly #parts: MachineEngineParts;
   readonly #target: MachineTarget;
   readonly #tunnel: Tunnel;
   readonly #over = new AbortController();
-  #resolve: (ended: string | null) => void = () => {};
+  #resolve: (ended: Failure | null) => void = () => {};
   #hostId: string | null = null;
   #isActive = false;
   /** What is done before the machine can be launched; null if nothing is. */
@@ -221,11 +227,11 @@ class MachineEngine implements Engine {
     await this.#stopped;
   }
 
-  #end(reason: string | null): void {
+  #end(failure: Failure | null): void {
     this.#over.abort();
-    this.#resolve(reason);
+    this.#resolve(failure);
     // What is on its way from an engine that ended by itself still arrives.
-    if (reason === null) this.#tunnel.close();
+    if (failure === null) this.#tunnel.close();
   }
 
   async #watch(): Promise<void> {
@@ -256,9 +262,9 @@ class MachineEngine implements Engine {
     await this.#readLog();
     if (this.#isHalted || (this.#hasListened && this.#refusals === 0)) return;
     const ending = findEnding(this.#lines);
-    if (ending !== undefined) this.#end(ending);
+    if (ending !== undefined) this.#end(toFailure(ending));
     else if (this.#hasListened && this.#refusals >= maxRefusals)
-      this.#end('The engine no longer listens.');
+      this.#end(toFailure('The engine no longer listens.'));
   }
 
   async #readRow(): Promise<void> {
@@ -270,7 +276,7 @@ class MachineEngine implements Engine {
     if (state === undefined || state.status === 'terminating' || state.status === 'terminated')
       this.#end(null);
     if (state?.status === 'unhealthy')
-      this.#end(`The machine is unhealthy. ${state.statusReason ?? ''}`.trim());
+      this.#end(toFailure('The machine is unhealthy.', state.statusReason ?? ''));
   }
 
   async #tryPort(): Promise<void> {
