@@ -12,25 +12,25 @@ import type {
 import { PullError } from './errors.ts';
 import { Hub, type HubOptions } from './hub.ts';
 
-const hub = new Hub(workerData as HubOptions);
-const running = new Map<number, AbortController>();
 /** A message for each chunk would cost the main thread more than it tells. */
 const reportMs = 100;
 
 const send = (report: DownloadReport) => parentPort?.postMessage(report);
 
-async function run(id: number, { from, file, token, retry }: DownloadOrder): Promise<void> {
-  const controller = new AbortController();
-  running.set(id, controller);
+async function run(
+  hub: Hub,
+  id: number,
+  { from, file, token, retry }: DownloadOrder,
+  signal: AbortSignal,
+): Promise<void> {
   let bytes = file.bytesOnDisk;
   const progress = (now: number) => {
     bytes = now;
   };
   const reporting = setInterval(() => send({ id, bytes }), reportMs);
-  const call = { signal: controller.signal, token, retry, progress };
+  const call = { signal, token, retry, progress };
   const failure = await download(hub, from, file, call).then(() => null, toFailure);
   clearInterval(reporting);
-  running.delete(id);
   send({ id, bytes, failure });
 }
 
@@ -40,8 +40,15 @@ const toFailure = (error: NodeJS.ErrnoException): DownloadFailure => ({
   message: error.message,
 });
 
-parentPort?.on('message', ({ id, order }: DownloadMessage) => {
-  if (order === undefined) running.get(id)?.abort();
-  else void run(id, order);
-});
-parentPort?.postMessage(ready);
+function takeOrders(hub: Hub): void {
+  const running = new Map<number, AbortController>();
+  parentPort?.on('message', ({ id, order }: DownloadMessage) => {
+    if (order === undefined) return running.get(id)?.abort();
+    const controller = new AbortController();
+    running.set(id, controller);
+    void run(hub, id, order, controller.signal).finally(() => running.delete(id));
+  });
+  parentPort?.postMessage(ready);
+}
+
+takeOrders(new Hub(workerData as HubOptions));
