@@ -165,8 +165,8 @@ export class Replica {
     this.#rest = rest;
     this.#state = rest.step;
     // The earlier process may have ended before it did that.
-    const isDone = rest.step === 'asleep' && sleeps[this.spec.engine]?.isRepeatable === false;
-    if (!isDone) this.#act((engine) => this.#lowerAdopted(engine, rest));
+    const mayNotRepeat = rest.step === 'asleep' && sleeps[this.spec.engine]?.endsIfRepeated;
+    if (!mayNotRepeat) this.#act((engine) => this.#lowerAdopted(engine, rest));
   }
 
   /** Its host may not be connected yet. */

@@ -49,19 +49,12 @@ export class DeploymentRows {
 
   /** Those that this server runs. */
   own(): Promise<Stored[]> {
-    return this.#read('runner_id', this.#hostId);
+    return this.#read('runner_id', '=', this.#hostId);
   }
 
   /** Those of other servers. */
-  async ofOthers(): Promise<Stored[]> {
-    const rows = await this.#db
-      .selectFrom('deployments')
-      .selectAll()
-      .where('runner_id', '!=', this.#hostId)
-      .orderBy('created_at')
-      .orderBy('id')
-      .execute();
-    return rows.flatMap((row) => this.#tryToOpen(row) ?? []);
+  ofOthers(): Promise<Stored[]> {
+    return this.#read('runner_id', '!=', this.#hostId);
   }
 
   /** Runs a deployment from now on. Returns false if its server has changed, or it is gone. */
@@ -98,7 +91,7 @@ export class DeploymentRows {
 
   /** Those of an account, on every server. */
   ofAccount(accountId: string): Promise<Stored[]> {
-    return this.#read('account_id', accountId);
+    return this.#read('account_id', '=', accountId);
   }
 
   /** Undefined also for a row that this server can't decrypt. */
@@ -211,11 +204,15 @@ export class DeploymentRows {
   }
 
   /** Leaves out what a server with another key wrote. */
-  async #read(column: 'runner_id' | 'account_id', value: string): Promise<Stored[]> {
+  async #read(
+    column: 'runner_id' | 'account_id',
+    operator: '=' | '!=',
+    value: string,
+  ): Promise<Stored[]> {
     const rows = await this.#db
       .selectFrom('deployments')
       .selectAll()
-      .where(column, '=', value)
+      .where(column, operator, value)
       .orderBy('created_at')
       .orderBy('id')
       .execute();

@@ -153,7 +153,7 @@ function createServerApp(parts: Parts, state: Readonly<ServerState>): Promise<Fa
       files: batches.files,
       batches: batches.batches,
       allowedOrigins: config.inference.allowed_origins,
-      sleep: config.inference.allow_sleep ? models.standIn.sleep : null,
+      sleep: config.inference.allow_sleep ? models.standIn.unload : null,
       ...serving.bodies.inference,
     },
     cloud: {

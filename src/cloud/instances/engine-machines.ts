@@ -99,6 +99,7 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
         return true;
       } catch (error) {
         const { pool = null } = parts.offers().find(order.instanceType) ?? {};
+        // No host offers a type without a pool, so that waiting would be in vain.
         if (pool === null || !isCapacityMissing(error)) throw error;
         return false;
       }

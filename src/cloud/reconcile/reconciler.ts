@@ -38,7 +38,7 @@ export interface ReconcilerParts {
   firewall: InstanceFirewall;
   seal: Seal;
   log: Logger;
-  /** No other process uses the database. */
+  /** True if no other process uses the database. */
   singleServer: boolean;
 }
 

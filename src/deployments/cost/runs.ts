@@ -68,7 +68,7 @@ export class DeploymentRuns {
     const current = new Map(
       replicas.map((replica) => {
         const run = known.get(replica.id) ?? newRun(deploymentId, replica, hourlyCents);
-        // Until it loads, there is neither an engine nor a machine.
+        // A replica costs nothing before its engine loads.
         if (run.ready_at === null) run.started_at = replica.loadingSince;
         if (run.ready_at === null && replica.readyAt !== null) {
           run.ready_at = replica.readyAt;

@@ -47,7 +47,7 @@ const refusedEveryMs = 250;
 const maxGoneMs = 30_000;
 const goneEveryMs = 250;
 const maxRetryMs = 30_000;
-/** How often a launch is tried while no machine is free. The interval doubles from the first to the second. */
+/** Intervals between launches while no machine is free: the first one, doubled up to the second. */
 const minCapacityMs = 500;
 const maxCapacityMs = 5_000;
 

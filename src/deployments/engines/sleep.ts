@@ -9,8 +9,8 @@ export interface Sleep {
   readonly environment?: Readonly<Record<string, string>>;
   /** Path of the POST request that puts it to sleep; null if it falls asleep by itself. */
   readonly path: string | null;
-  /** False if an engine that sleeps must not be put to sleep again. */
-  readonly isRepeatable: boolean;
+  /** True if an engine that sleeps ends when it is put to sleep again. */
+  readonly endsIfRepeated?: true;
   /** Path of the POST request that wakes it; null if any request does. */
   readonly wakePath: string | null;
 }
@@ -28,24 +28,22 @@ export const sleeps: Readonly<Record<NewDeployment['engine'], Sleep | null>> = {
     // Without it, vLLM has no such requests.
     environment: { VLLM_SERVER_DEV_MODE: '1' },
     path: '/sleep?level=1',
-    isRepeatable: true,
     wakePath: '/wake_up',
   },
   sglang: {
     // Without a copy in the computer's memory, the weights would be lost.
     toArguments: () => ['--enable-memory-saver', '--enable-weights-cpu-backup'],
     path: '/release_memory_occupation',
-    // It ends itself: "Cannot pause allocation that is not active".
-    isRepeatable: false,
+    // Its message is "Cannot pause allocation that is not active".
+    endsIfRepeated: true,
     wakePath: '/resume_memory_occupation',
   },
   'llama-server': {
     toArguments: (seconds) => ['--sleep-idle-seconds', `${seconds + llamaDelaySeconds}`],
     path: null,
-    isRepeatable: true,
     wakePath: null,
   },
-  builtin: { toArguments: () => [], path: '/v1/sleep', isRepeatable: true, wakePath: null },
+  builtin: { toArguments: () => [], path: '/v1/sleep', wakePath: null },
   command: null,
 };
 

@@ -45,7 +45,7 @@ export class TokenTable {
   }
 }
 
-/** FNV-1a. */
+/** The hash is FNV-1a, folded because only its low bits are used. */
 function toSlot(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);

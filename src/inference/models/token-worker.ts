@@ -6,7 +6,7 @@ import { ready } from '#lib/async/thread.ts';
 import { createLlama3Tokenizer } from './llama3-tokenizer.ts';
 import type { CountAnswer, CountJob } from './token-thread.ts';
 
-/** Characters that are encoded in one go, which takes about four milliseconds, and at most 30. */
+/** Characters that are encoded in one go. That takes about 4 ms, at most 30 ms. */
 const sliceLength = 32_768;
 
 const file = new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk'));

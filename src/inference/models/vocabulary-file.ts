@@ -7,7 +7,7 @@ export interface VocabularyFile {
   readonly starts: Uint32Array;
 }
 
-/** Sections by their numbers. */
+/** Numbers of the sections in the file. */
 const tokenSection = 2;
 const lengthSection = 3;
 

@@ -131,6 +131,7 @@ function openLocalEngine(
     borrowGpu: model.modelPath === builtinModel.modelPath ? borrowNoGpu : shared.borrowGpu,
     findKernels: () => findKernels(config.data_dir),
     idleMs: config.inference.idle_minutes * 60_000,
+    keepsStandby: config.inference.allow_sleep,
     threads: config.inference.threads,
     onEvent(event) {
       share.see(event);

@@ -26,7 +26,6 @@ function newEngine(name: string, requests = () => 0) {
     countPromptTokens: unused,
     preload: unused,
     unload: unused,
-    sleep: unused,
     status: () => ({ ...status, requests: requests() }),
     contextWindow: () => 4096,
     async close() {

@@ -7,6 +7,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { fromBytes } from 'hypertok';
 import { createLlama3Tokenizer } from '#inference/models/llama3-tokenizer.ts';
+import { propertySeed } from '#test/support/property-seed.ts';
 
 const file = await readFile(new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk')));
 const other = await fromBytes(file, { tier: 'single' });
@@ -20,15 +21,14 @@ const assertSame = (text: string) =>
   );
 
 describe('tokens of the Llama-3 vocabulary', () => {
-  it('are the same in prose, code and tables', async () => {
+  it('are counted as hypertok counts them in prose and code', async () => {
     const root = new URL('../../../', import.meta.url).pathname;
-    for (const path of globSync(['*.md', 'docs/**/*.md', 'src/http/**/*.ts', 'bench/*.json'], {
-      cwd: root,
-    }))
-      assertSame(await readFile(root + path, 'utf8'));
+    const paths = globSync(['*.md', 'docs/**/*.md', 'src/http/**/*.ts'], { cwd: root });
+    assert(paths.length > 20);
+    for (const path of paths) assertSame(await readFile(root + path, 'utf8'));
   });
 
-  it('are the same in any text', () => {
+  it('are counted as hypertok counts them in any text', () => {
     const groups = [
       'etaoin',
       ' \n\r\t\u00a0\u3000\u0085\ufeff',
@@ -51,11 +51,11 @@ describe('tokens of the Llama-3 vocabulary', () => {
     const text = fc.array(run, { maxLength: 40 }).map((runs) => runs.join(''));
     fc.assert(
       fc.property(fc.oneof(text, fc.string({ unit: 'binary', maxLength: 60 })), assertSame),
-      { numRuns: 3000 },
+      { numRuns: 3000, seed: propertySeed },
     );
   });
 
-  it('are the same in pieces that are longer than any token', () => {
+  it('are counted as hypertok counts them in pieces longer than any token', () => {
     for (const one of ['a', 'ab', ' ', '=', '水', 'Zq']) assertSame(one.repeat(20_000));
   });
 

@@ -1,6 +1,5 @@
-// What queued background responses reserved, held until they run: of those that arrived at this server, and of those
-// that it adopted, because the server at which they arrived may be gone. If another server runs a response, it takes over
-// the reservation, which is only left here.
+// Reservations of queued background responses, held until the responses run. Some responses arrived at this server. Others
+// were adopted, because their server may be gone. A server that runs a response takes over its reservation; the others leave it.
 
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 
@@ -49,7 +48,7 @@ export class HeldReservations {
     return held?.reservation;
   }
 
-  /** For a response that will not run. */
+  /** For a response that will not run. An adopted reservation is only left: in Redis it ends with its lease. */
   giveBack(id: string): void {
     const { isAdopted } = this.#held.get(id) ?? {};
     const reservation = this.take(id);

@@ -56,8 +56,6 @@ export interface ChildRequests {
   status(): ChildRequestsStatus;
   /** Ends the child unless it has requests. */
   unload(): Promise<void>;
-  /** The same, and makes the next load quick. */
-  sleep(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -140,9 +138,6 @@ export function createChildRequests(options: ChildRequestsOptions): ChildRequest
     }),
     async unload() {
       if (state.open.size === 0) await supervisor.unload();
-    },
-    async sleep() {
-      if (state.open.size === 0) await supervisor.sleep();
     },
     close: supervisor.close,
   };

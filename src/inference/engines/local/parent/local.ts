@@ -42,6 +42,8 @@ export interface LocalEngineOptions {
   temperature?: number;
   /** The child is ended after this time without a request. Null or absent keeps it. */
   idleMs?: number | null;
+  /** When the child has ended, a process is started for the next load. Default false. */
+  keepsStandby?: boolean;
   /** Maximum memory of weights and cache, called at each load. Null for no bound. */
   maxMemoryBytes?: () => number | null;
   /** Bounds of the queue, read at each use. Default: 256 requests, 60 s. */
@@ -76,8 +78,6 @@ export interface LocalEngine extends Engine {
   contextWindow(): number | null;
   /** Ends the child unless it has requests. */
   unload(): Promise<void>;
-  /** The same, and makes the next load quick. */
-  sleep(): Promise<void>;
 }
 
 const defaultQueue: QueueLimits = { maxLength: 256, maxWaitMs: 60_000 };
@@ -100,6 +100,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     queue: options.queue ?? defaultQueue,
     sequences: options.sequences ?? defaultSequences,
     idleMs: options.idleMs ?? null,
+    keepsStandby: options.keepsStandby ?? false,
     onEvent(event) {
       if (event.kind === 'ready' && window !== null) window = event.window;
       options.onEvent?.(event);
@@ -144,7 +145,6 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     status: requests.status,
     contextWindow: () => window,
     unload: requests.unload,
-    sleep: requests.sleep,
     close: requests.close,
   };
 }

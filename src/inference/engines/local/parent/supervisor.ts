@@ -23,6 +23,8 @@ export interface SupervisorOptions {
   borrowGpu: () => Promise<GpuLease>;
   /** The child is ended after this time without work. Null keeps it. */
   idleMs: number | null;
+  /** When the child has ended, a process is started for the next load. Default false. */
+  keepsStandby?: boolean;
   startProcess?: typeof startModelProcess;
 }
 
@@ -55,8 +57,6 @@ export interface Supervisor {
   readonly loaded: boolean;
   /** Ends the child as the idle timeout does. */
   unload(): Promise<void>;
-  /** Ends the child, and starts a process for the next load. */
-  sleep(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ interface SupervisorState {
 }
 
 export function createSupervisor(options: SupervisorOptions, events: SupervisorEvents): Supervisor {
-  const { name, idleMs } = options;
+  const { name, idleMs, keepsStandby = false } = options;
   const state: SupervisorState = {
     options,
     events,
@@ -106,7 +106,10 @@ export function createSupervisor(options: SupervisorOptions, events: SupervisorE
     if (state.idleTimer !== null) clearTimeout(state.idleTimer);
     state.idleTimer = null;
   };
-  const unload = () => endChild(state, `${name} was unloaded.`);
+  const unload = async () => {
+    await endChild(state, `${name} was unloaded.`);
+    if (keepsStandby && !state.closed && state.child === null) state.standby.prepare();
+  };
   return {
     get pid() {
       return state.child?.pid ?? null;
@@ -131,10 +134,6 @@ export function createSupervisor(options: SupervisorOptions, events: SupervisorE
       state.crashes = 0;
     },
     unload,
-    async sleep() {
-      await unload();
-      if (!state.closed && state.child === null) state.standby.prepare();
-    },
     async close() {
       state.closed = true;
       stopIdleTimer();
