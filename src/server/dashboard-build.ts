@@ -99,14 +99,25 @@ export const sharedSources = [
 const helpSources = join(webFolder, 'help');
 const docsFolder = join(root, 'docs');
 
+/** What builds write. Another process may be removing it, so it must not even be listed. */
+const generated = ['dist', 'help/.vitepress/.temp', 'help/.vitepress/cache'].map((name) =>
+  join(webFolder, name),
+);
+
+function listFiles(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (generated.includes(path)) return [];
+    if (entry.isDirectory()) return listFiles(path);
+    return entry.isFile() ? [path] : [];
+  });
+}
+
 function toFolder(prefix: string, sources: string[], except = ''): string {
   const hash = createHash('sha256');
   const files = sources
     .filter((folder) => existsSync(folder))
-    .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((file) => !file.startsWith(join(webFolder, 'dist')))
+    .flatMap(listFiles)
     .filter((file) => except === '' || !file.startsWith(except))
     .sort();
   files.push(...[...sharedSources, 'package-lock.json'].map((name) => join(root, name)));
