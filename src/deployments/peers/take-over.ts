@@ -28,7 +28,7 @@ export async function takeOver(
     taken.add(id);
     log.warn({ deployment: name, server: runnerId }, 'the server is lost: this one takes over');
     for (const replica of await engines.findLeft()) {
-      // A server's own host has its id. Nobody but that server reaches its sandboxes.
+      // A server's own host has its id. No other server reaches its sandboxes.
       const isOwn = replica.deploymentId === id;
       if (isOwn && (await engines.findHost(replica)) === runnerId) await engines.release(replica);
     }

@@ -32,7 +32,7 @@ export interface DownloadReport {
 export interface DownloadFailure {
   /** Null unless it is a PullError. */
   readonly pull: { readonly code: PullErrorCode; readonly retryAfterMs: number } | null;
-  /** Of the operating system, if it has one. */
+  /** Code of the operating system; undefined if it has none. */
   readonly code: string | undefined;
   readonly message: string;
 }
