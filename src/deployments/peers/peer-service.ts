@@ -43,7 +43,7 @@ export class PeerService {
       const state = toPeerState(live.toModel().hold, view);
       const leftMs = until - performance.now();
       const isAnswer = state.is_ready || state.obstacle !== null || waiting === 0;
-      // The requests will be sent here, and count as running then.
+      // The requests will be sent here, and count as running from then on.
       if (state.is_ready) this.#deployments.noteDemand(id, serverId, 0);
       if (isAnswer || leftMs <= 0) return state;
       await this.#deployments.nextTick(leftMs);

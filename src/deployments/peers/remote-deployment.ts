@@ -109,8 +109,8 @@ export class RemoteDeployment {
   }
 
   /** Reads what the other server knows about the deployment. Returns null if it does not answer. */
-  read<Answer>(path: string, body?: object): Promise<Answer | null> {
-    return this.#fetch<Answer>(path, body).catch(() => null);
+  read<Answer>(path: string): Promise<Answer | null> {
+    return this.#fetch<Answer>(path).catch(() => null);
   }
 
   #noteSilence = ({ message }: Error): null => {
