@@ -1,6 +1,5 @@
-// The deployments of this server: changes by people, written as rows, and the engines that run because of them.
+// Deployments as people read and change them. Changes are written as rows, which the servers then follow.
 
-import { EventEmitter, once } from 'node:events';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
@@ -8,19 +7,10 @@ import type { Database, Tx } from '#db/tables.ts';
 import { readCost } from '#deployments/cost/cost-view.ts';
 import type { DeploymentRuns } from '#deployments/cost/runs.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
-import { createLiveness } from '#deployments/engines/liveness.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
-import { RemoteDemand } from '#deployments/peers/remote-demand.ts';
-import { RemoteDeployments } from '#deployments/peers/remote-deployments.ts';
-import type { ServerRows } from '#deployments/peers/server-rows.ts';
-import { takeOver } from '#deployments/peers/take-over.ts';
 import { checkModel } from '#inference/backends/live.ts';
-import type { BackendRegistry } from '#inference/backends/registry.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
-import type { Router } from '#inference/routing/router.ts';
-import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
-import { divideAll } from './demand.ts';
 import {
   deploymentNameTaken,
   inFile,
@@ -31,10 +21,9 @@ import {
   tooManyDeployments,
 } from './errors.ts';
 import { applyFile, type FileDeployments } from './file-deployments.ts';
-import { LiveDeployment, type LiveParts } from './live-deployment.ts';
-import type { StoredReplica } from './replica-rows.ts';
+import type { LiveDeployments } from './live-deployments.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
-import type { CostView, DeploymentChange, NewDeployment } from './schema.ts';
+import type { CostView, DeploymentChange, DeploymentView, NewDeployment } from './schema.ts';
 import { changeSpec, type DeploymentSpec, isSameEngine, toSpec } from './spec.ts';
 
 export interface DeploymentsParts {
@@ -46,74 +35,29 @@ export interface DeploymentsParts {
   readonly rows: DeploymentRows;
   readonly runs: DeploymentRuns;
   readonly fits: Fits;
-  /** Price of a machine of the instance type. */
-  hourlyCents(runsOn: string): number;
-  readonly registry: BackendRegistry;
-  readonly router: Router;
   readonly engines: Engines;
-  /** Null if no other server uses the database. */
-  readonly servers: ServerRows | null;
-  /** Ends pulls of weights that no deployment needs any more. */
-  endPulls(): Promise<void>;
-}
-
-export interface Shown {
-  readonly stored: Stored;
-  /** Undefined if another server runs it. */
-  readonly live: LiveDeployment | undefined;
+  readonly live: LiveDeployments;
 }
 
 const maxDeployments = 200;
 
 export class Deployments {
   readonly #parts: DeploymentsParts;
-  readonly #live = new Map<string, LiveDeployment>();
-  readonly #mutex = createKeyedMutex();
-  readonly #liveParts: LiveParts;
+  readonly #live: LiveDeployments;
   /** The account of deployments that come from the configuration file. */
   #fileAccountId = '';
-  readonly #remotes: RemoteDeployments;
-  readonly #demand: RemoteDemand;
-  readonly #ticks = new EventEmitter().setMaxListeners(0);
-  #isClosed = false;
 
   constructor(parts: DeploymentsParts) {
-    const { clock, log, engines, registry, router } = parts;
     this.#parts = parts;
-    this.#liveParts = {
-      clock,
-      engines,
-      changed: () => this.tick(),
-      failed: (reason) => log.warn({ reason }, 'the engine of a deployment failed'),
-      couldNotRest: (reason) => log.warn({ reason }, 'an idle engine could not rest'),
-      outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
-      taken: (model, name) => registry.find(model, name)?.taken ?? 0,
-      loadMs: (id) => parts.runs.loadMs(id),
-      liveness: createLiveness(clock),
-    };
-    this.#demand = new RemoteDemand(clock);
-    this.#remotes = new RemoteDeployments({
-      clock,
-      serverId: parts.servers?.id ?? '',
-      changed: () => this.tick(),
-      silent: (deployment, reason) =>
-        log.warn({ deployment, reason }, 'the server of a deployment does not answer'),
-    });
-    router.onWaiting = (model) => {
-      if (this.#runs(model) || this.#remotes.has(model)) this.tick();
-    };
+    this.#live = parts.live;
   }
 
   /** Adopts the machines of an earlier process, terminates those that no deployment wants, and starts what is missing. */
   async start(accountId: string, inFile: FileDeployments): Promise<void> {
-    const { engines, runs, servers } = this.#parts;
-    await runs.open();
-    await engines.clean();
     this.#fileAccountId = accountId;
-    await servers?.start();
+    await this.#live.start();
     await this.configure(inFile);
-    // Also if there is no deployment to adopt them.
-    await this.#adoptable(new Set(this.#live.keys()));
+    await this.#live.releaseUnwanted();
   }
 
   /** Applies the deployments of the configuration file. Those that left it are drained and removed. */
@@ -132,55 +76,25 @@ export class Deployments {
       });
   }
 
-  /** Those of an account on every server, with what this one runs. */
-  async list(accountId: string): Promise<readonly Shown[]> {
+  /** Those of an account on every server. */
+  async list(accountId: string): Promise<DeploymentView[]> {
     const all = await this.#parts.rows.ofAccount(accountId);
-    return all.map((stored) => ({ stored, live: this.#live.get(stored.id) }));
+    return all.map((stored) => this.#live.view(stored));
   }
 
-  async get(accountId: string, name: string): Promise<Shown> {
-    const found = (await this.list(accountId)).find(({ stored }) => stored.name === name);
-    if (found === undefined) throw noSuchDeployment(name);
-    return found;
+  async get(accountId: string, name: string): Promise<DeploymentView> {
+    return this.#live.view(await this.#find(accountId, name));
+  }
+
+  /** The last lines that its engine printed. */
+  async log(accountId: string, name: string): Promise<readonly string[]> {
+    const { id } = await this.#find(accountId, name);
+    return this.#live.log(id);
   }
 
   /** What it served and cost lately. */
   async cost(accountId: string, name: string): Promise<CostView> {
-    const { stored } = await this.get(accountId, name);
-    return readCost(this.#parts, stored);
-  }
-
-  /** Undefined if this server does not run it. */
-  findLive(id: string): LiveDeployment | undefined {
-    return this.#live.get(id);
-  }
-
-  /** What other servers say about the deployments that they run. */
-  get remotes(): Pick<RemoteDeployments, 'findView' | 'findLog'> {
-    return this.#remotes;
-  }
-
-  /** Requests for the deployment wait on another server. */
-  noteDemand(id: string, serverId: string, waiting: number): void {
-    this.#demand.set(id, serverId, waiting);
-    this.tick();
-  }
-
-  /** Resolves after the next tick, at the latest after this time. */
-  async nextTick(ms: number): Promise<void> {
-    await once(this.#ticks, 'tick', { signal: AbortSignal.timeout(Math.ceil(ms)) }).catch(() => {});
-  }
-
-  #runs = (model: string) => [...this.#live.values()].some((live) => live.model === model);
-
-  /** Requests for the model are this server's to serve. */
-  #serves = (model: string) =>
-    [...this.#live.values()].some(
-      (live) => live.model === model && live.toShare() !== null && !live.hasFailed,
-    );
-
-  waiting(model: string): number {
-    return this.#parts.router.queued(model);
+    return readCost(this.#parts, await this.#find(accountId, name));
   }
 
   async create(session: SessionPrincipal, input: NewDeployment): Promise<void> {
@@ -202,7 +116,7 @@ export class Deployments {
   }
 
   async update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
-    const { spec: before } = (await this.get(session.accountId, name)).stored;
+    const { spec: before } = await this.#find(session.accountId, name);
     const after = changeSpec(before, change);
     if (!isSameEngine(before, after) || before.target !== after.target)
       await this.#parts.fits.check(after);
@@ -227,7 +141,7 @@ export class Deployments {
     const action = isStopped ? 'deployment.stopped' : 'deployment.started';
     await this.#change(session, name, action, async (tx, stored) => {
       await this.#parts.rows.setStopped(tx, stored, isStopped);
-      if (!isStopped) this.#live.get(stored.id)?.forgive();
+      if (!isStopped) this.#live.find(stored.id)?.forgive();
     });
   }
 
@@ -240,120 +154,11 @@ export class Deployments {
     });
   }
 
-  /** Reads the rows, which another server may have changed. Must be called about every 5 seconds. */
-  refresh(): Promise<void> {
-    return this.#mutex.run('refresh', async () => {
-      const { rows, log } = this.#parts;
-      const { others, peers, lost, taken } = await this.#readOthers();
-      const stored = await rows.own();
-      const ids = new Set(stored.map(({ id }) => id));
-      const existing = await rows.findExisting([...this.#live.keys()].filter((id) => !ids.has(id)));
-      const isAdded = (id: string) => !this.#live.has(id) || taken.has(id);
-      const left = stored.some(({ id }) => isAdded(id)) ? await this.#adoptable(ids) : [];
-      if (this.#isClosed) return;
-      // One that was lost and taken over again has other replicas by now.
-      for (const [id, live] of this.#live)
-        if (taken.has(id) || existing.has(id)) this.#leave(id, live);
-        else if (!ids.has(id)) live.remove();
-      for (const one of stored) {
-        const live = this.#live.get(one.id);
-        if (live !== undefined) live.set(one);
-        else this.#live.set(one.id, this.#open(one, left));
-      }
-      this.#remotes.set(
-        others.filter(({ id }) => !ids.has(id)),
-        peers,
-        lost,
-      );
-      this.tick();
-      // After replicas that waited for a pull were told to stop.
-      await this.#parts.endPulls().catch((err) => log.warn({ err }, 'pulls were not ended'));
-    });
-  }
-
-  /** Replicas on machines of these deployments, launched by an earlier process or another server. The rest is terminated. */
-  async #adoptable(ids: ReadonlySet<string>): Promise<readonly StoredReplica[]> {
-    const { engines } = this.#parts;
-    const left = await engines.findLeft();
-    const isWanted = ({ deploymentId, settings }: StoredReplica) =>
-      settings !== null && (ids.has(deploymentId) || this.#live.has(deploymentId));
-    for (const replica of left) if (!isWanted(replica)) await engines.release(replica);
-    return left.filter(isWanted);
-  }
-
-  /** Takes over the deployments on machines whose server is lost, and finds those that other servers run. */
-  async #readOthers() {
-    const { servers, rows, engines } = this.#parts;
-    const none = new Set<string>();
-    if (servers === null || this.#isClosed)
-      return { others: [], peers: [], lost: none, taken: none };
-    const others = await rows.ofOthers();
-    const found = await servers.findLostAndPeers(others.map(({ runnerId }) => runnerId));
-    const taken = await takeOver(this.#parts, others, found.lost);
-    if ((await engines.takeOrphans(found.lost)) > 0)
-      await this.#adoptable(new Set((await rows.own()).map(({ id }) => id)));
-    return { others, ...found, taken };
-  }
-
-  /** Another server runs it now. */
-  #leave(id: string, live: LiveDeployment): void {
-    this.#live.delete(id);
-    this.#parts.runs.forget(id);
-    void live.leave();
-  }
-
-  /** Must be called about once a second. It reads no database. */
-  tick(): void {
-    if (this.#isClosed) return;
-    const waiting = divideAll([...this.#live.values()], (model) => this.waiting(model));
-    for (const live of this.#live.values())
-      live.tick((waiting.get(live.name) ?? 0) + this.#demand.of(live.id));
-    this.#remotes.tick((model) => (this.#serves(model) ? 0 : this.waiting(model)));
-    this.#publish();
-    this.#ticks.emit('tick');
-    this.#recordRuns();
-    const gone = [...this.#live].filter(([, live]) => live.isGone);
-    if (gone.length === 0) return;
-    // Only now: what waited for a removed deployment was told so.
-    for (const [id] of gone) {
-      this.#live.delete(id);
-      this.#parts.runs.forget(id);
-    }
-    this.sweep().catch((err) => this.#parts.log.warn({ err }, 'old weights were not removed'));
-    this.#publish();
-  }
-
-  #publish(): void {
-    const { registry, router } = this.#parts;
-    const own = [...this.#live.values()].map((live) => live.toModel());
-    if (registry.setDeployed([...own, ...this.#remotes.toModels()])) router.recheck();
-  }
-
-  #recordRuns(): void {
-    const { runs, log } = this.#parts;
-    for (const live of this.#live.values())
-      runs.observe(live.id, live.replicas(), this.#parts.hourlyCents(live.runsOn));
-    if (runs.isDue)
-      runs.save().catch((err) => log.error({ err }, 'run times of replicas were not saved'));
-  }
-
-  /** Deletes what is no longer needed. Must be called about once an hour. */
-  async sweep(): Promise<void> {
-    await this.#parts.runs.sweep();
-    await this.#parts.engines.sweepWeights(await this.#parts.rows.own());
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await Promise.all([...this.#live.values()].map((live) => live.leave()));
-    this.#recordRuns();
-    await this.#parts.runs.save().catch(() => {});
-    await this.#parts.servers?.leave().catch(() => {});
-  }
-
-  #open(stored: Stored, left: readonly StoredReplica[]): LiveDeployment {
-    const own = left.filter(({ deploymentId }) => deploymentId === stored.id);
-    return new LiveDeployment(this.#liveParts, stored, own);
+  async #find(accountId: string, name: string): Promise<Stored> {
+    const all = await this.#parts.rows.ofAccount(accountId);
+    const found = all.find((stored) => stored.name === name);
+    if (found === undefined) throw noSuchDeployment(name);
+    return found;
   }
 
   async #check(spec: DeploymentSpec): Promise<void> {
@@ -387,6 +192,6 @@ export class Deployments {
 
   async #write(action: (tx: Tx) => Promise<void>): Promise<void> {
     await this.#parts.db.transaction().execute(action);
-    await this.refresh();
+    await this.#live.refresh();
   }
 }

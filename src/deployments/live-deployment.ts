@@ -14,6 +14,7 @@ import type { StoredReplica } from './replica-rows.ts';
 import type { Stored } from './rows.ts';
 import { decide, type ReplicaFacts } from './scale.ts';
 import { createSchedule, type Schedule } from './schedule.ts';
+import { toHoldLimits } from './spec.ts';
 
 export interface LiveParts extends ReplicaParts {
   /** Running requests of the backend. */
@@ -242,8 +243,7 @@ export class LiveDeployment {
       hold: isReady
         ? null
         : {
-            maxLength: spec.hold_requests,
-            maxWaitMs: spec.hold_seconds * 1_000,
+            ...toHoldLimits(spec),
             obstacle: this.#obstacle,
             readyBy: this.#readyBy,
             progress: this.#progress,

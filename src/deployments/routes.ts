@@ -12,7 +12,7 @@ import type { Fits } from '#deployments/fits/fits.ts';
 import { fitsRoutes } from '#deployments/fits/fits-routes.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
-import type { Deployments, Shown } from './deployments.ts';
+import type { Deployments } from './deployments.ts';
 import { notForKeys } from './errors.ts';
 import {
   CostView,
@@ -22,7 +22,6 @@ import {
   DeploymentView,
   NewDeployment,
 } from './schema.ts';
-import { toView } from './view.ts';
 
 export interface DeploymentRouteParts {
   authenticator: Authenticator;
@@ -43,8 +42,7 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
     '/',
     { schema: { tags, summary: 'List deployments', response: ok(Type.Array(DeploymentView)) } },
     async (request) => {
-      const all = await deployments.list(principalOf(request).accountId);
-      return { data: all.map((one) => toShown(deployments, one)) };
+      return { data: await deployments.list(principalOf(request).accountId) };
     },
   );
   app.get(
@@ -64,9 +62,7 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
     },
     async (request) => {
       const { accountId } = requireOwner(request);
-      const { live, stored } = await deployments.get(accountId, request.params.name);
-      const lines = live?.log() ?? (await deployments.remotes.findLog(stored.id));
-      return { data: { lines: [...lines] } };
+      return { data: { lines: [...(await deployments.log(accountId, request.params.name))] } };
     },
   );
   app.get(
@@ -169,13 +165,7 @@ function actionRoutes(scope: FastifyInstance, deployments: Deployments): void {
 
 async function view(deployments: Deployments, request: FastifyRequest, name: string) {
   const { accountId } = principalOf(request);
-  return { data: toShown(deployments, await deployments.get(accountId, name)) };
-}
-
-/** Another server knows more about a deployment that it runs. */
-function toShown(deployments: Deployments, shown: Shown): DeploymentView {
-  const remote = shown.live ? null : deployments.remotes.findView(shown.stored.id);
-  return remote ?? toView(deployments, shown);
+  return { data: await deployments.get(accountId, name) };
 }
 
 function requireOwner(request: FastifyRequest): SessionPrincipal {

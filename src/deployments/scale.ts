@@ -113,16 +113,15 @@ function findTooMany(
   current: readonly ReplicaFacts[],
   desired: number,
 ): string[] {
-  const idlest = current.toSorted(
-    (one, other) =>
-      Number(other.isWaiting) - Number(one.isWaiting) || one.outstanding - other.outstanding,
-  );
-  const isTooMany = ({ isWaiting }: ReplicaFacts, at: number) =>
-    at < current.length - (isWaiting ? desired : max);
-  return [
-    ...findWakeable(situation).slice(Math.max(0, max - current.length)),
-    ...idlest.filter(isTooMany).map(toId),
-  ];
+  const resting = findWakeable(situation).slice(Math.max(0, max - current.length));
+  const unneeded = current
+    .filter(({ isWaiting }) => isWaiting)
+    .slice(0, Math.max(0, current.length - desired));
+  const others = current
+    .filter((one) => !unneeded.includes(one))
+    .toSorted((one, other) => one.outstanding - other.outstanding);
+  const aboveMax = others.slice(0, Math.max(0, others.length - max));
+  return [...resting, ...unneeded.map(toId), ...aboveMax.map(toId)];
 }
 
 const isLive = ({ state }: ReplicaFacts) => state === 'starting' || state === 'ready';

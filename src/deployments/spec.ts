@@ -161,3 +161,9 @@ function isTimeZone(timeZone: string): boolean {
     return false;
   }
 }
+
+/** How many requests wait for a replica, and for how long. */
+export const toHoldLimits = ({ hold_requests, hold_seconds }: DeploymentSpec) => ({
+  maxLength: hold_requests,
+  maxWaitMs: hold_seconds * 1_000,
+});

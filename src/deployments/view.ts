@@ -1,12 +1,17 @@
 // A deployment as people see it.
 
-import type { Deployments, Shown } from './deployments.ts';
 import { isResting } from './ladder.ts';
+import type { LiveDeployment } from './live-deployment.ts';
+import type { Stored } from './rows.ts';
 import type { ReplicaFacts } from './scale.ts';
 import type { DeploymentView } from './schema.ts';
 
-export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown): DeploymentView {
-  const { stored, live } = shown;
+/** `live` is undefined if this server does not run it. `waiting` is the number of requests that wait for its model. */
+export function toView(
+  stored: Stored,
+  live: LiveDeployment | undefined,
+  waiting: number,
+): DeploymentView {
   const { env, ...spec } = stored.spec;
   const replicas = live?.replicas() ?? [];
   return {
@@ -18,10 +23,10 @@ export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown):
     current_min: live?.min ?? spec.min,
     env: Object.keys(env),
     revision: stored.revision,
-    status: toStatus(shown),
+    status: toStatus(stored, live),
     reason: live?.reason ?? null,
     running: replicas.reduce((sum, { outstanding }) => sum + outstanding, 0),
-    waiting: deployments.waiting(spec.model),
+    waiting,
     replicas: replicas.map((replica) => ({
       id: replica.id,
       revision: replica.revision,
@@ -38,7 +43,7 @@ export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown):
   };
 }
 
-function toStatus({ stored, live }: Shown): DeploymentView['status'] {
+function toStatus(stored: Stored, live: LiveDeployment | undefined): DeploymentView['status'] {
   const replicas = live?.replicas() ?? [];
   if (stored.isStopped) return replicas.length === 0 ? 'stopped' : 'stopping';
   const states = replicas.map(({ state }) => state);

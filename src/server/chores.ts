@@ -10,7 +10,7 @@ export function startChores({
   models,
   serving,
   batches,
-  deployments,
+  liveDeployments,
   cloud,
 }: Parts): () => void {
   const { log } = core;
@@ -23,11 +23,11 @@ export function startChores({
   const timers = [
     every(1_000, () => models.backends.tick()),
     every(1_000, () => usage.drainSpool()),
-    every(1_000, async () => deployments.tick()),
+    every(1_000, async () => liveDeployments.tick()),
     every(2_000, () => models.backends.live.refresh()),
     every(2_000, () => cloud.hosts.refresh()),
     every(5_000, () => models.weights.tidy()),
-    every(5_000, () => deployments.refresh()),
+    every(5_000, () => liveDeployments.refresh()),
     every(5_000, () => accounts.apiKeys.flushLastUsed()),
     every(60_000, () => cloud.orphans.sweep()),
     every(60_000, () => usage.rows.sweep()),
@@ -35,7 +35,7 @@ export function startChores({
     every(600_000, () => batches.rows.sweep()),
     every(600_000, () => accounts.throttle.sweep()),
     every(3_600_000, () => accounts.sessions.sweep()),
-    every(3_600_000, () => deployments.sweep()),
+    every(3_600_000, () => liveDeployments.sweep()),
     every(600_000, () => usage.retention.sweep()),
     every(600_000, () => serving.responses.sweep()),
   ];

@@ -8,7 +8,8 @@ import type { Parts } from '#server/parts/parts.ts';
 const lastWriteMs = 300;
 
 export async function stopParts(parts: Parts, app: FastifyInstance): Promise<void> {
-  const { core, accounts, usage, models, serving, batches, deployments, cloud, dashboard } = parts;
+  const { core, accounts, usage, models, serving, batches, liveDeployments, cloud, dashboard } =
+    parts;
   const { log } = core;
   await models.weights.stop();
   const drainMs = core.config.server.drain_seconds * 1000;
@@ -18,7 +19,7 @@ export async function stopParts(parts: Parts, app: FastifyInstance): Promise<voi
   await batchesStopped;
   await background;
   await stopServing(parts);
-  await deployments.close();
+  await liveDeployments.close();
   await usage.rows.stop();
   await models.tokens.close();
   await models.grammars.close();

@@ -1,11 +1,10 @@
 // What this server does for the others of its database: it starts replicas for the requests that wait there, and passes
 // their requests on to its replicas.
 
-import type { Deployments } from '#deployments/deployments.ts';
 import { noSuchDeployment } from '#deployments/errors.ts';
 import type { LiveDeployment } from '#deployments/live-deployment.ts';
+import type { LiveDeployments } from '#deployments/live-deployments.ts';
 import type { DeploymentLog } from '#deployments/schema.ts';
-import { toView } from '#deployments/view.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { BackendRegistry } from '#inference/backends/registry.ts';
 import { EngineError } from '#inference/engine.ts';
@@ -23,11 +22,11 @@ export interface ReplicaLease extends ReplicaAddress {
 }
 
 export class PeerService {
-  readonly #deployments: Deployments;
+  readonly #deployments: LiveDeployments;
   readonly #registry: BackendRegistry;
   readonly #router: Router;
 
-  constructor(deployments: Deployments, registry: BackendRegistry, router: Router) {
+  constructor(deployments: LiveDeployments, registry: BackendRegistry, router: Router) {
     this.#deployments = deployments;
     this.#registry = registry;
     this.#router = router;
@@ -39,19 +38,18 @@ export class PeerService {
     const until = performance.now() + maxDelayMs;
     this.#deployments.noteDemand(id, serverId, waiting);
     for (;;) {
-      const view = toView(this.#deployments, { stored: live.stored, live });
-      const state = toPeerState(live.toModel().hold, view);
-      const leftMs = until - performance.now();
-      const isAnswer = state.is_ready || state.obstacle !== null || waiting === 0;
+      const { hold } = live.toModel();
       // The requests will be sent here, and count as running from then on.
-      if (state.is_ready) this.#deployments.noteDemand(id, serverId, 0);
-      if (isAnswer || leftMs <= 0) return state;
+      if (hold === null) this.#deployments.noteDemand(id, serverId, 0);
+      const leftMs = until - performance.now();
+      const isAnswer = hold === null || hold.obstacle !== null || waiting === 0;
+      if (isAnswer || leftMs <= 0) return toPeerState(hold, this.#deployments.view(live.stored));
       await this.#deployments.nextTick(leftMs);
     }
   }
 
   modelOf(id: string): string {
-    return this.#deployments.findLive(id)?.model ?? id;
+    return this.#deployments.find(id)?.model ?? id;
   }
 
   log(id: string): DeploymentLog {
@@ -91,7 +89,7 @@ export class PeerService {
   }
 
   #find(id: string): LiveDeployment {
-    const live = this.#deployments.findLive(id);
+    const live = this.#deployments.find(id);
     if (live === undefined) throw noSuchDeployment(id);
     return live;
   }

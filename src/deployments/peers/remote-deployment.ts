@@ -4,6 +4,7 @@
 import { toUpstream } from '#deployments/engines/upstream.ts';
 import type { Stored } from '#deployments/rows.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
+import { toHoldLimits } from '#deployments/spec.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -72,8 +73,7 @@ export class RemoteDeployment {
     const { name, spec } = this.#stored;
     const { is_ready: isReady, obstacle, ready_by: readyBy } = this.#state;
     const hold = {
-      maxLength: spec.hold_requests,
-      maxWaitMs: spec.hold_seconds * 1_000,
+      ...toHoldLimits(spec),
       obstacle,
       readyBy,
       progress: () => this.#state.progress,

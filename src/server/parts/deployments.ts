@@ -9,6 +9,7 @@ import { Deployments } from '#deployments/deployments.ts';
 import { createEngineWeights } from '#deployments/engines/engine-weights.ts';
 import { createEngines } from '#deployments/engines/engines.ts';
 import { createFits, type Fits, toMemoryPlaces } from '#deployments/fits/fits.ts';
+import { LiveDeployments } from '#deployments/live-deployments.ts';
 import { PeerService } from '#deployments/peers/peer-service.ts';
 import type { PeerParts } from '#deployments/peers/routes.ts';
 import { ServerRows } from '#deployments/peers/server-rows.ts';
@@ -35,7 +36,7 @@ export function openDeployments(
   models: Models,
   { router }: Serving,
   { machines, offers, fits }: { machines: EngineMachines; offers: () => Offers; fits: Fits },
-): { deployments: Deployments; peers: PeerParts | null } {
+): { deployments: Deployments; liveDeployments: LiveDeployments; peers: PeerParts | null } {
   const { config, db, clock, log, audit, seal } = core;
   const { catalog, backends, weights } = models;
   const hostId = readHostId(config.data_dir);
@@ -56,10 +57,13 @@ export function openDeployments(
     core.sqlite === null
       ? new ServerRows(db, clock, seal, { id: hostId, url: config.server.peer_url })
       : null;
-  const shared = { db, clock, log, audit, catalog, registry, router };
   const endPulls = () => weights.pulls.endUnneeded();
-  const parts = { ...shared, rows, runs, fits, engines, servers, hourlyCents, endPulls };
-  const deployments = new Deployments(parts);
-  const service = new PeerService(deployments, registry, router);
-  return { deployments, peers: servers && { service, key: servers.key } };
+  const shared = { clock, log, rows, runs, engines };
+  const live = new LiveDeployments({ ...shared, registry, router, servers, hourlyCents, endPulls });
+  const service = new PeerService(live, registry, router);
+  return {
+    deployments: new Deployments({ ...shared, db, audit, catalog, fits, live }),
+    liveDeployments: live,
+    peers: servers && { service, key: servers.key },
+  };
 }
