@@ -40,8 +40,11 @@ const notOffered: Record<string, number[]> = {
   'POST /api/v1/deployments/:name/start': [403],
   // Only servers may call each other, and on SQLite there is one.
   'POST /peer/v1/deployments/:id/demand': [401, 404],
-  'POST /peer/v1/deployments/:id/chat/completions': [401, 404],
-  'POST /peer/v1/deployments/:id/completions': [401, 404],
+  'POST /peer/v1/deployments/:id/v1/chat/completions': [401, 404],
+  'POST /peer/v1/deployments/:id/v1/completions': [401, 404],
+  'POST /peer/v1/deployments/:id/tokenize': [401, 404],
+  'POST /peer/v1/deployments/:id/detokenize': [401, 404],
+  'POST /peer/v1/deployments/:id/apply-template': [401, 404],
   // The response is not a background one.
   'POST /v1/responses/:response_id/cancel': [400, 404],
 };

@@ -2,7 +2,7 @@
 // machines when theirs is lost. Scripted machines answer with their id.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -75,6 +75,14 @@ async function forget({ server }: Server): Promise<void> {
   await db.end();
 }
 
+/** The engine for tests as a program that vLLM's arguments can be added to. */
+function writeProgram(): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'millrace-engine-')), 'vllm');
+  const command = [testEngine.program, ...testEngine.args].map((part) => `'${part}'`).join(' ');
+  writeFileSync(path, `#!/bin/sh\nexec ${command} "$@"\n`, { mode: 0o700 });
+  return path;
+}
+
 const deploy = (server: Server, runsOn: string) =>
   call(server, 'POST', '/deployments', {
     ...{ name: 'tested', model, engine: 'command', program: 'engine', runs_on: runsOn },
@@ -130,7 +138,8 @@ describe('deployments of several servers', {
     before(async () => {
       first = await startFirst();
       const env = { LOAD_MS: '500', TOKENS: '20' };
-      await call(first, 'POST', '/deployments', { name: 'tested', ...testEngine, env });
+      const vllm = { engine: 'vllm', program: writeProgram(), args: [], source: '/nowhere' };
+      await call(first, 'POST', '/deployments', { name: 'tested', model, ...vllm, env });
       second = await startAnother(first);
     });
 
@@ -166,13 +175,20 @@ describe('deployments of several servers', {
       const { id } = await show(first);
       for (const [method, path] of [
         ['POST', 'demand'],
-        ['POST', 'chat/completions'],
+        ['POST', 'v1/chat/completions'],
+        ['POST', 'tokenize'],
         ['GET', 'log'],
       ]) {
         const url = `/peer/v1/deployments/${id}/${path}`;
         const json = method === 'POST' ? { server: 'x', waiting: 1 } : undefined;
         assert.equal((await first.server.fetch(url, { json })).status, 401, url);
       }
+    });
+
+    test('count tokens for other servers', async () => {
+      const response = await second.server.fetch('/v1/tokenize', { json: { model, prompt: 'Hi' } });
+      const { tokens } = (await response.json()) as { tokens: number[] };
+      assert.deepEqual([response.headers.get('x-served-by'), tokens], ['tested', [7, 8, 9]]);
     });
 
     test('are not started elsewhere when their server has gone', async () => {

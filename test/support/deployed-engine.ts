@@ -72,6 +72,7 @@ const server = createServer(async (request, response) => {
     return reply(500, { error: {} });
   }
   if (request.url === '/health') return reply(200, {});
+  if (request.url === '/tokenize') return reply(200, { count: 3, tokens: [7, 8, 9] });
   if (request.url === '/v1/models') return reply(200, { data: [{ id: 'tested' }] });
   if (Date.now() < readyAt) return reply(503, { error: { message: 'still loading' } });
   answers += 1;

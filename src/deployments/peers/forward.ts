@@ -8,6 +8,7 @@ import type { FastifyReply } from 'fastify';
 
 /** Where a replica is. */
 export interface ReplicaAddress {
+  /** Without `/v1`. */
   readonly url: string;
   readonly key: string | null;
 }

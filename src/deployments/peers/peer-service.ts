@@ -77,7 +77,7 @@ export class PeerService {
       throw new EngineError('unavailable', 'The replica has just ended.');
     }
     return {
-      url: spec.url,
+      url: spec.url.replace(/\/v1$/, ''),
       key: spec.apiKey,
       release(outcome) {
         const { health } = lease.backend;

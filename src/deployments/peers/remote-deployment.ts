@@ -84,7 +84,11 @@ export class RemoteDeployment {
       backends: isReady
         ? [
             {
-              spec: toUpstream(spec, { name, url: this.#address, apiKey: this.#peer?.key ?? null }),
+              spec: toUpstream(spec, {
+                name,
+                url: `${this.#address}/v1`,
+                apiKey: this.#peer?.key ?? null,
+              }),
               isDraining: false,
             },
           ]

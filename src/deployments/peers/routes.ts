@@ -19,6 +19,15 @@ const Demand = Type.Object({
   waiting: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
 });
 
+/** Paths of engines. Other servers ask for chats, and for what only the engine's tokenizer knows. */
+const enginePaths = [
+  '/v1/chat/completions',
+  '/v1/completions',
+  '/tokenize',
+  '/detokenize',
+  '/apply-template',
+];
+
 export interface PeerParts {
   readonly service: PeerService;
   /** The key that the others must send. */
@@ -51,7 +60,7 @@ function stateRoutes(scope: FastifyInstance, service: PeerService): void {
 function forwardRoutes(scope: FastifyInstance, service: PeerService): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
-  for (const path of ['/chat/completions', '/completions'])
+  for (const path of enginePaths)
     scope.post<{ Params: { id: string } }>(
       `/:id${path}`,
       { schema: { hide: true, params } },

@@ -18,7 +18,7 @@ const countTimeoutMs = 2000;
 
 export type PostJson = (path: string, body: object) => Promise<Record<string, unknown>>;
 
-/** These paths are relative to the origin, not to `/v1`. */
+/** These paths are beside `/v1`, not below it. */
 export const toPostJson =
   (
     client: UpstreamClient,

@@ -33,7 +33,7 @@ export interface UpstreamClientOptions {
 
 export interface SendOptions {
   method: 'GET' | 'POST';
-  /** Relative to the base URL, or to its origin if `root` is set. */
+  /** Relative to the base URL. If `root` is set, beside its `/v1`, not below it. */
   path: string;
   root?: boolean;
   body?: OutgoingBody;
@@ -54,6 +54,7 @@ const maxHeadBytes = 16 * 1024;
 export function createUpstreamClient(options: UpstreamClientOptions): UpstreamClient {
   const base = new URL(options.url);
   const prefix = base.pathname.replace(/\/+$/, '');
+  const rootPrefix = prefix.replace(/\/v1$/, '');
   const { connectMs, firstByteMs, idleMs } = options.timeouts;
   const pool = new Pool({
     url: base,
@@ -76,7 +77,7 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
     send({ method, path, root = false, body, headers, signal }, handler) {
       const request: OutgoingRequest = {
         method,
-        path: root ? path : prefix + path,
+        path: (root ? rootPrefix : prefix) + path,
         body: body ?? null,
         headers,
       };
