@@ -194,6 +194,23 @@ describe('the upstream engine', () => {
     assert.deepEqual(sentTo('vllm'), { ...task.body, model: 'm', add_generation_prompt: false });
   });
 
+  test('tokens are counted beside /v1, also behind a path of a proxy', async (t) => {
+    const paths: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      paths.push(request.url);
+      response.setHeader('content-type', 'application/json').end('{"count":5}');
+    });
+    const port = await listen(t, server);
+    for (const base of ['/v1', '/a/proxy/v1', '/a/proxy']) {
+      const url = `http://127.0.0.1:${port}${base}`;
+      const engine = createUpstreamEngine(upstreamOptions(url, { server: 'vllm' }));
+      t.after(() => engine.close());
+      const task: Task = { kind: 'completion', body: { model: 'm', prompt: 'Hi' } };
+      assert.equal(await engine.countPromptTokens(task, AbortSignal.timeout(5_000)), 5);
+    }
+    assert.deepEqual(paths, ['/tokenize', '/a/proxy/tokenize', '/a/proxy/tokenize']);
+  });
+
   test('a completion without a limit runs to its end, even on servers with a default limit', async (t) => {
     const bodies: Record<string, unknown>[] = [];
     let hasTokenize = true;
