@@ -9,6 +9,23 @@ export interface OtherPart {
   readonly type: string;
 }
 
+/** A text in place of a part. */
+export const describePart = ({ type }: { readonly type: string }, reason: string) =>
+  ({ type: 'text', text: `[A part of the type ${type} is missing here: ${reason}.]` }) as const;
+
+/** The messages with texts in place of all other parts, for engines that take only text. */
+export const describeOtherParts = (messages: readonly ChatMessage[]): ChatMessage[] =>
+  messages.map((message) =>
+    Array.isArray(message.content)
+      ? {
+          ...message,
+          content: message.content.map((part) =>
+            part.type === 'text' ? part : describePart(part, 'this model takes only text'),
+          ),
+        }
+      : message,
+  );
+
 /** Returns the first part that is not text; null if there is none. */
 export function findOtherPart(messages: readonly ChatMessage[]): OtherPart | null {
   for (const [at, { content }] of messages.entries()) {

@@ -23,6 +23,11 @@ export type Task =
       readonly fitsMaximum?: boolean;
       /** The oldest messages of a prompt that doesn't fit are dropped. Not for engines. */
       readonly dropsOldest?: boolean;
+      /**
+       * Images that can't reach the engine become a text that says so: the client repeats them with every turn, and a refusal
+       * would end its conversation. Not for engines.
+       */
+      readonly describesMedia?: boolean;
       /** The client's id of the conversation, by which a backend that knows its prefix is found. Not for engines. */
       readonly conversation?: string | undefined;
       /** How think tags in the model's text are read. Default `split`. */

@@ -75,10 +75,8 @@ describe('an address in a message', () => {
   test('does not reach a backend that only counts tokens', async (t) => {
     const { server, upstreams } = await startGateway(t, { upstreams: [{}] });
     const url = 'http://169.254.169.254/latest/meta-data';
-    const source = { type: 'image', source: { type: 'url', url } };
     for (const [path, part] of [
       ['/tokenize', image(url)],
-      ['/v1/messages/count_tokens', source],
       ['/v1/responses/input_tokens', { type: 'input_image', image_url: url }],
     ] as const) {
       const messages = [{ role: 'user', content: [part] }];
@@ -88,6 +86,20 @@ describe('an address in a message', () => {
       assert.match(await response.text(), /inference\.image_hosts/);
     }
     assert.equal(upstreams[0]?.requests.length, 0);
+  });
+
+  test('becomes a text for clients that repeat it with every turn', async (t) => {
+    const { server, upstreams } = await startGateway(t, { upstreams: [{}] });
+    const source = { type: 'url', url: 'http://169.254.169.254/latest/meta-data' };
+    const content = [{ type: 'image', source }];
+    const json = { model: gatewayModel, max_tokens: 9, messages: [{ role: 'user', content }] };
+    const counted = await server.fetch('/v1/messages/count_tokens', { json });
+    assert.equal(counted.status, 200, await counted.text());
+    const response = await server.fetch('/v1/messages', { json });
+    assert.equal(response.status, 200, await response.text());
+    const sent = JSON.stringify(upstreams[0]?.requests);
+    assert.match(sent, /image_url is missing here: this server does not fetch it/);
+    assert.doesNotMatch(sent, /meta-data/);
   });
 
   test('of an allowed host counts as a fixed number of tokens, and is not fetched', async (t) => {

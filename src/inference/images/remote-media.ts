@@ -1,8 +1,10 @@
 // Addresses in messages: a backend that loads them would fetch from its own network what a client names. Images of
-// hosts that the operator allows are fetched here and sent as data URLs. Everything else is refused.
+// hosts that the operator allows are fetched here and sent as data URLs. Everything else is refused, or becomes a text that
+// says so.
 
 import type { BodyRoom, Lease } from '#http/body/room.ts';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
+import { describePart } from '#inference/content-parts.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
 import type { ChatMessage } from '#inference/schema.ts';
@@ -57,19 +59,32 @@ export function inlineMedia(
   fetching: ImageFetching,
   { caller, signal }: { caller: string; signal: Cancellation },
 ): InlinedTask | Promise<InlinedTask> {
-  const found = findAllowed(task, fetching.hosts);
-  if (task.kind !== 'chat' || found.length === 0) return { task, lease: null };
-  return inline(task, found, fetching, { caller, signal: toSignal(signal) });
+  const known = withoutRefused(task, fetching.hosts);
+  const found = findAllowed(known, fetching.hosts);
+  if (known.kind !== 'chat' || found.length === 0) return { task: known, lease: null };
+  return inline(known, found, fetching, { caller, signal: toSignal(signal) });
 }
 
 /** Returns the task without the images it names, and the tokens that count for them. Throws InferenceError. */
-export function countMedia(task: Task, hosts: readonly string[]): { task: Task; tokens: number } {
+export function countMedia(given: Task, hosts: readonly string[]): { task: Task; tokens: number } {
+  const task = withoutRefused(given, hosts);
   const found = findAllowed(task, hosts);
   if (task.kind !== 'chat' || found.length === 0) return { task, tokens: 0 };
   const messages = [...task.body.messages];
   for (const one of found) replacePart(messages, one, () => ({ type: 'text', text: '' }));
   const tokens = found.length * tokensPerImage;
   return { task: { ...task, body: { ...task.body, messages } }, tokens };
+}
+
+/** Addresses that are not fetched become texts, if the task wants that. */
+function withoutRefused(task: Task, hosts: readonly string[]): Task {
+  if (task.kind !== 'chat' || task.describesMedia !== true) return task;
+  const refused = findRemote(task.body.messages).filter((one) => !isAllowed(one, hosts));
+  if (refused.length === 0) return task;
+  const messages = [...task.body.messages];
+  for (const one of refused)
+    replacePart(messages, one, (part) => describePart(part, 'this server does not fetch it'));
+  return { ...task, body: { ...task.body, messages } };
 }
 
 function findAllowed(task: Task, hosts: readonly string[]): Remote[] {
@@ -91,7 +106,7 @@ async function inline(
   const largest = Math.min(found.length * maxLength, maxTotalLength);
   const lease = await room.enter(caller, largest, signal);
   try {
-    const { messages, length } = await fetchAll(task.body.messages, found, options, signal);
+    const { messages, length } = await fetchAll(task, found, options, signal);
     lease.shrink(length);
     return { task: { ...task, body: { ...task.body, messages } }, lease };
   } catch (error) {
@@ -101,18 +116,23 @@ async function inline(
 }
 
 async function fetchAll(
-  given: readonly ChatMessage[],
+  { body, describesMedia }: Extract<Task, { kind: 'chat' }>,
   found: readonly Remote[],
   options: FetchOptions,
   signal: AbortSignal,
 ): Promise<{ messages: ChatMessage[]; length: number }> {
-  const messages = [...given];
+  const messages = [...body.messages];
   let totalLength = 0;
   for (const one of found) {
     const url = await fetchImage(new URL(one.url), options, signal).catch((error: Error) => {
       signal.throwIfAborted();
+      if (describesMedia === true) return null;
       throw invalidValue(placeOf(one), `${placeOf(one)} can't be used: ${error.message}.`);
     });
+    if (url === null) {
+      replacePart(messages, one, (part) => describePart(part, 'it could not be fetched'));
+      continue;
+    }
     totalLength += url.length;
     if (totalLength > maxTotalLength)
       throw invalidValue('messages', 'messages name images of more than 32 MiB together.');
@@ -174,15 +194,19 @@ function findRemote(messages: readonly ChatMessage[]): Remote[] {
 
 const placeOf = ({ message, part }: Remote) => `messages[${message}].content[${part}]`;
 
-function checkAllowed(one: Remote, hosts: readonly string[]): void {
+function isAllowed(one: Remote, hosts: readonly string[]): boolean {
   const url = one.type === 'image_url' && URL.canParse(one.url) ? new URL(one.url) : null;
-  const isAllowed =
+  return (
     url?.protocol === 'https:' &&
     url.username === '' &&
     hosts.some((host) =>
       host.startsWith('*.') ? url.host.endsWith(host.slice(1)) : url.host === host,
-    );
-  if (isAllowed) return;
+    )
+  );
+}
+
+function checkAllowed(one: Remote, hosts: readonly string[]): void {
+  if (isAllowed(one, hosts)) return;
   throw invalidValue(
     placeOf(one),
     `${placeOf(one)} names an address, which this server does not fetch. Send the content as a data URL, or ask the operator to allow its host in inference.image_hosts (https only).`,

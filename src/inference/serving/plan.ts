@@ -6,7 +6,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import { findConstraint } from '#inference/constraint.ts';
-import { findOtherPart } from '#inference/content-parts.ts';
+import { describeOtherParts, findOtherPart } from '#inference/content-parts.ts';
 import { type EngineError, type Task, toMaxTokens } from '#inference/engine.ts';
 import { contextLengthExceeded, tooManyTokens, unsupportedContentType } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
@@ -63,7 +63,8 @@ export async function planRequest(
   if (maxPrompt + completion > minContextLimit(backends, asked)) {
     return planLongRequest(parts, asked, request, maxPrompt);
   }
-  const task = toServedTask(request.task, asked, fitsMaximum(request.task, asked));
+  const served = toServedTask(request.task, asked, fitsMaximum(request.task, asked));
+  const task = withReadableParts(backends, asked, served);
   return { served: asked, task, promptTokens: null, unfit: findUnable(backends, asked, task) };
 }
 
@@ -103,6 +104,13 @@ function findUnable(backends: BackendList, { id }: CatalogEntry, task: Task): Se
   return unable;
 }
 
+/** Local engines take only text. */
+function withReadableParts(backends: BackendList, { id }: CatalogEntry, task: Task): Task {
+  if (task.kind !== 'chat' || task.describesMedia !== true) return task;
+  if (backends.forModel(id).some(({ kind }) => kind === 'upstream')) return task;
+  return { ...task, body: { ...task.body, messages: describeOtherParts(task.body.messages) } };
+}
+
 /** Plans a request that may exceed a limit, which takes a count of its tokens. */
 async function planLongRequest(
   parts: PlanParts,
@@ -115,7 +123,8 @@ async function planLongRequest(
   await yieldToEventLoop();
   const completion = isFitted ? null : toMaxTokens(request.task);
   const { served, length } = await findServed(parts, asked, request, { maxPrompt, completion });
-  const task = toServedTask(request.task, served, isFitted);
+  const servedTask = toServedTask(request.task, served, isFitted);
+  const task = withReadableParts(parts.backends, served, servedTask);
   const unable = findUnable(parts.backends, served, task);
   const able = parts.backends.forModel(served.id).filter((backend) => !unable.has(backend));
   const needed = length.min + (completion ?? 1);

@@ -255,6 +255,8 @@ describe('the plan of a request', () => {
       one.plan('local', picture),
       refusal('unsupported_content_type', /^messages\[0\]\.content\[1\] is of type "image_url"/),
     );
+    const { task } = await one.plan('local', { ...picture, describesMedia: true } as Task);
+    assert.match(JSON.stringify(task.body), /What is this\?.*this model takes only text/);
     const middle: Task = { kind: 'completion', body: { model: 'm', prompt: 'a', suffix: 'c' } };
     assert.deepEqual([...(await one.plan('m', middle)).unfit], [weights]);
     assert.deepEqual([...(await one.plan('local', middle)).unfit], []);

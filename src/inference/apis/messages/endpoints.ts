@@ -41,7 +41,7 @@ const countTokensEndpoint = defineEndpoint({
     const names = () => toNames(body);
     checkAs(names, () => checkChat(prompt));
     return {
-      counted: { kind: 'chat', body: prompt },
+      counted: { kind: 'chat', body: prompt, describesMedia: true },
       names,
       toAnswer: (tokens) => ({ input_tokens: tokens }),
     };

@@ -35,6 +35,7 @@ export function toTask(body: MessagesRequest): ChatTask {
     kind: 'chat',
     body: chat,
     fitsMaximum: true,
+    describesMedia: true,
     conversation: findConversation(body),
   };
 }
