@@ -51,7 +51,7 @@ const { id } = await ask('/batches', {
     completion_window: '24h',
   }),
 });
-console.log(`uploaded: ${residentMb(server).toFixed(0)} MB resident`);
+console.log(`uploaded: ${residentMb(server).toFixed(0)} MB resident, ${await readHeap()}`);
 
 const begunMs = performance.now();
 let shownMs = 0;

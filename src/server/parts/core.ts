@@ -1,7 +1,7 @@
 // What every part of the server stands on: log, database, metrics, and the state shared with other servers.
 
 import { type Logger, type LoggerOptions, pino } from 'pino';
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { type Audit, createAudit } from '#accounts/audit.ts';
 import type { Config } from '#config/schema.ts';
 import { type Checkpoints, createCheckpoints, emptyLog } from '#db/checkpoints.ts';
@@ -57,7 +57,6 @@ export async function openCore(config: Config, clock: Clock): Promise<Core> {
   const sqlite = url === null ? sqliteFile(config.data_dir) : null;
   const checkpoints = sqlite === null ? null : createCheckpoints(sqlite, log);
   const metrics = new Registry();
-  collectDefaultMetrics({ register: metrics });
   const disk = createDiskSpace(config.data_dir);
   watchHealth(metrics, health, disk);
   return {
