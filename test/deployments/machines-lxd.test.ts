@@ -1,9 +1,13 @@
 // A deployment on machines of a real LXD host. The small image has no Node, so the engine is a shell script.
 
 import assert from 'node:assert/strict';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
+import { noPostgres } from '#test/support/databases.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import type { Lxd } from '#test/support/lxd/lxd.ts';
 import { makeToken, noLxd } from '#test/support/lxd/lxd-daemon.ts';
@@ -38,16 +42,24 @@ printf %s '${answer}'
 TEXT
 chmod 755 reply`;
 
-describe('deployments on machines of LXD', { skip: noLxd, timeout: 240_000 }, () => {
+const secret_key = Buffer.alloc(32, 7).toString('base64');
+const skip = noLxd || noPostgres;
+
+describe('deployments on machines of LXD', { skip, timeout: 240_000 }, () => {
   let lxd: Lxd;
   let hub: TestHub;
   let server: TestServer;
   let owner: SessionFetch;
+  /** Where the certificate is that the host trusts. */
+  let certificateFolder: string;
   before(async () => {
     lxd = await startSmallLxd();
     hub = await startHub();
     const models = { hub_url: hub.url, disk_reserve_gib: 0 };
-    server = await startTestServer({ config: { cloud: { driver: 'none' }, models } });
+    const cloud = { driver: 'none' as const };
+    const config = { cloud, models, secret_key };
+    server = await startTestServer({ database: 'postgres', config });
+    certificateFolder = server.dataDir;
     owner = await server.join();
     const token = await makeToken(lxd);
     const host = { name: 'lxd', region: 'us-east-1', token, network: lxd.network };
@@ -110,21 +122,34 @@ describe('deployments on machines of LXD', { skip: noLxd, timeout: 240_000 }, ()
     assert.equal((await machines()).length, 1);
   });
 
-  test('the next server adopts the container', async () => {
-    const [before] = await machines();
+  async function startNext(dataDir: string): Promise<void> {
+    const { databaseUrl, key: presetApiKey } = server;
     await server.stop();
-    const { dataDir, databaseUrl, key } = server;
-    server = await startTestServer({
-      config: { cloud: { driver: 'none' } },
-      on: { dataDir, databaseUrl },
-      presetApiKey: key,
-    });
+    const cloud = {
+      driver: 'none' as const,
+      client_certificate: join(certificateFolder, 'incus-client.crt'),
+      client_key: join(certificateFolder, 'incus-client.key'),
+    };
+    const config = { cloud, secret_key };
+    server = await startTestServer({ config, on: { dataDir, databaseUrl }, presetApiKey });
     owner = server.withCookie(owner.cookie);
+  }
+
+  test('the next server adopts the container', async () => {
+    const before = await machines();
+    await startNext(server.dataDir);
     assert.match(await chat(), /from LXD/);
-    assert.deepEqual(
-      (await machines()).map(({ id }) => id),
-      [before?.id],
-    );
+    assert.deepEqual(await machines(), before);
+  });
+
+  test('another server takes over the container, and the first may do so again', async () => {
+    const before = await machines();
+    const first = server.dataDir;
+    for (const dataDir of [mkdtempSync(join(tmpdir(), 'millrace-server-')), first]) {
+      await startNext(dataDir);
+      await until('it is taken over', async () => /from LXD/.test(await chat()));
+      assert.deepEqual(await machines(), before);
+    }
   });
 
   test('an idle engine ends while its container stays, and starts again for a request', async () => {
