@@ -5,6 +5,8 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { recipes } from '../src/deployments/engines/recipes.ts';
+import { toSpec } from '../src/deployments/spec.ts';
 import { quantile } from './gateway/load.ts';
 import { createServers, end, key, listening, readCpu } from './gateway/servers.ts';
 
@@ -18,6 +20,7 @@ const goneMs = 15_000;
 const restMs = 3_000;
 const callers = 50;
 
+const recipe = recipes.builtin;
 const { folder, start } = createServers();
 const root = join(import.meta.dirname, '..');
 const base = { model, engine: 'builtin', ladder: { gone: 1 } };
@@ -68,6 +71,22 @@ async function timeRested(): Promise<number> {
   // The status says so before the engine has done it.
   await pause(restMs);
   return timeFirst();
+}
+
+/** The same engine, started by hand on one CPU, as a machine of the type has: until its first answer. */
+async function timeLoad(): Promise<number> {
+  const data = mkdtempSync(join(folder, 'engine-'));
+  const place = { port, key, folder: data, millrace: [join(root, 'millrace')] };
+  const spec = toSpec({ name: 'bench', model, engine: 'builtin' });
+  for (const [name, text] of Object.entries(recipe.toFiles?.(spec, place) ?? {}))
+    writeFileSync(join(data, name), text);
+  const command = ['-c', '0', ...recipe.toCommand(spec, place)];
+  const begunAt = performance.now();
+  const engine = start('taskset', command, recipe.toEnvironment(spec, place));
+  while (!(await ask().catch(() => null))?.ok) await pause(10);
+  const ms = performance.now() - begunAt;
+  await end(engine);
+  return ms;
 }
 
 /** From the request to a machine that runs. */
@@ -121,11 +140,9 @@ await withServer({ bench: { ...onMachine, ladder: asleep } }, async () =>
   show('asleep, on a machine (goal 500)', await repeat(timeRested, 0)),
 );
 await withServer({ bench: { ...onMachine, ladder: { stopped: 1, gone: 600 } } }, async () =>
-  show(
-    'stopped, on a machine (goal: the host without a replica, and 5 %)',
-    await repeat(timeRested, 0),
-  ),
+  show('stopped, on a machine (goal: the load by hand, and 5 %)', await repeat(timeRested, 0)),
 );
+show('the load by hand, on one CPU', await repeat(timeLoad, 0));
 
 console.log(`${callers} callers at once, then none, with at most 3 replicas for 8 requests each`);
 await withServer({ bench: { ...base, max: 3, hold_requests: callers } }, async () => {
