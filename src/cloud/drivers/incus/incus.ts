@@ -121,8 +121,10 @@ async function describe(context: IncusContext): Promise<DriverReport> {
 }
 
 async function inspect(context: IncusContext, id: string): Promise<MachineState> {
+  // Asked before as well: the launch may end while the daemon answers with what was before.
+  const wasHeld = context.locks.isHeld(id);
   const instance = await context.instances.find(id);
-  if (context.locks.isHeld(id)) {
+  if (wasHeld || context.locks.isHeld(id)) {
     return { state: 'starting', ip: instance ? addressOf(instance) : null };
   }
   if (!instance) {

@@ -208,8 +208,10 @@ async function inspect(
   if (known) adoptLater();
   const directory = machineDirectory(dataDir, id);
   if (!(await stat(directory.path).catch(() => null))) return { state: 'absent' };
+  // Asked before as well: the launch may end while the record is read.
+  const wasHeld = locks.isHeld(id);
   const record = await findRecord(directory);
-  if (!known && locks.isHeld(id)) return { state: 'starting', ip: record?.ip ?? null };
+  if (!known && (wasHeld || locks.isHeld(id))) return { state: 'starting', ip: record?.ip ?? null };
   if (!record) return { state: 'stopped', reason: 'Its launch was never finished.' };
   if (await isRunning(context, id)) {
     adoptLater();
