@@ -41,7 +41,7 @@ export const weightsErrorFormat: ErrorFormat = {
 };
 
 export const hubUnavailable = (hub: string, reason: string, retryAfterMs?: number) =>
-  new PullError('unavailable', `The hub ${hub} does not deliver: ${reason}.`, retryAfterMs);
+  new PullError('unavailable', `The hub ${hub} is unavailable: ${reason}.`, retryAfterMs);
 
 export const endedEarly = (file: string) =>
   new PullError('unavailable', `The hub stopped sending ${file} before its end.`);

@@ -54,18 +54,18 @@ type HubResponse = Dispatcher.ResponseData & {
 };
 
 const maxRedirects = 5;
-const privateReason = 'it redirects into a private network, where it is not itself';
+const privateReason = 'it redirects into a private network, but is not in one itself';
 const reasons: Record<string, string> = {
   [privateCode]: privateReason,
-  ECONNREFUSED: 'nothing listens there',
-  ENOTFOUND: 'its name is not known',
-  EAI_AGAIN: 'its name cannot be looked up',
+  ECONNREFUSED: 'it refused the connection',
+  ENOTFOUND: 'its host name was not found',
+  EAI_AGAIN: 'its host name could not be looked up',
   ECONNRESET: 'the connection broke',
   UND_ERR_SOCKET: 'the connection broke',
-  UND_ERR_CONNECT_TIMEOUT: 'it takes too long',
-  UND_ERR_HEADERS_TIMEOUT: 'it takes too long',
-  UND_ERR_BODY_TIMEOUT: 'it takes too long',
-  TimeoutError: 'it takes too long',
+  UND_ERR_CONNECT_TIMEOUT: 'it did not respond in time',
+  UND_ERR_HEADERS_TIMEOUT: 'it did not respond in time',
+  UND_ERR_BODY_TIMEOUT: 'it did not respond in time',
+  TimeoutError: 'it did not respond in time',
 };
 const maxListingBytes = 32 * 1024 * 1024;
 

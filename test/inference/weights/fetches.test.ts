@@ -129,7 +129,7 @@ describe('fetching weights for engines', () => {
     await hub.close();
     assert.equal((await provide(gguf, { format })).path, path);
     assert.equal((await provide(`${gguf}/x-Q4_K_M.gguf`, { format })).path, path);
-    await assert.rejects(provide(`${gguf}:Q8_0`, { format }), /does not deliver/);
+    await assert.rejects(provide(`${gguf}:Q8_0`, { format }), /is unavailable/);
   });
 
   it('a token is sent if the server has none', async () => {

@@ -174,7 +174,7 @@ describe('fetching', () => {
     hub.fail(503, 1_000);
     const row = await once(weights, { model });
     assert.equal(row.state, 'failed');
-    assert.match(row.error ?? '', /does not deliver: it answered 503/);
+    assert.match(row.error ?? '', /is unavailable: it answered 503/);
   });
 
   it('a wrong checksum fails the pull, and the data is deleted', async () => {
@@ -364,6 +364,6 @@ describe('refusing', () => {
     await refused({ repo, file: '../../x.gguf' }, /not the name of a GGUF file/);
     await refused({ repo: 'o/unknown' }, /does not exist on .*, or is private or gated/);
     await hub.close();
-    await refused({ model }, /does not deliver: nothing listens there/);
+    await refused({ model }, /is unavailable: it refused the connection/);
   });
 });
