@@ -6,7 +6,7 @@ import { toName } from '../../web/src/playground/conversation.ts';
 import {
   findDefinitions,
   findOpenCode,
-  isOpenMaths,
+  findOpenMaths,
   isTooComplex,
   normalizeMaths,
   splitBlocks,
@@ -166,8 +166,24 @@ test('code is found in a block whose fence has not ended, and in no other', () =
 });
 
 test('display maths is open until its closing mark has arrived', () => {
-  for (const open of ['$$\nx^2', '$$x', '\\[ x', '$$']) assert.ok(isOpenMaths(open), open);
-  for (const closed of ['$$\nx^2\n$$', '$$x$$', '\\[ x \\]', 'costs $$', 'text']) {
-    assert.ok(!isOpenMaths(closed), closed);
-  }
+  for (const open of ['$$\nx^2', '$$x', '\\[ x', '$$', '\\[ x \\\\[2pt] y', '$$\nx\n$'])
+    assert.equal(findOpenMaths(open), 0, open);
+  for (const [before, open] of [
+    ['So:\n', '$$\n\\frac{1'],
+    ['1. Area\n   ', '$$\nx'],
+    ['- ', '$$\nx'],
+    ['$$a$$ and\n> ', '$$\nb'],
+    ['We get ', '\\[ x'],
+  ] as const)
+    assert.equal(findOpenMaths(before + open), before.length, before + open);
+  for (const closed of [
+    '$$\nx^2\n$$',
+    '$$x$$',
+    '\\[ x \\]',
+    'costs $$',
+    'text',
+    'So:\n$$\nx\n$$\nand',
+    '- `echo $$`\n- `\\[`',
+  ])
+    assert.equal(findOpenMaths(closed), null, closed);
 });

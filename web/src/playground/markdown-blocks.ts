@@ -126,13 +126,6 @@ export function findOpenCode(block: string): { language: string; code: string } 
   return isClosed ? null : { language: /^[\w+#-]*/.exec(info.trim())?.[0] ?? '', code };
 }
 
-/** True for display maths that has not ended yet: half a formula is an error, and would be parsed again at each token. */
-export function isOpenMaths(block: string): boolean {
-  const text = block.trimStart();
-  if (text.startsWith('$$')) return !text.includes('$$', 2);
-  return text.startsWith('\\[') && !text.includes('\\]');
-}
-
 /** Link targets that a text defines, to be added to each of its blocks: one may use what another defines. */
 export function findDefinitions(text: string): string {
   const found = (text.match(definition) ?? []).join('\n');
@@ -140,6 +133,29 @@ export function findDefinitions(text: string): string {
 }
 
 const code = /(`{3,}[\s\S]*?(?:`{3,}|$)|~{3,}[\s\S]*?(?:~{3,}|$)|`[^`\n]*`)/;
+
+/** A mark of display maths. Dollars begin it only at the start of a line, after quotes and the mark of a list item. */
+const mathsMark = /\\\\|\\[[\]]|(?<start>^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)\$\$|\$\$/gm;
+
+/**
+ * Where display maths begins that has not ended yet; null if there is none. Half a formula is an error, and would be
+ * parsed again at each token.
+ */
+export function findOpenMaths(block: string): number | null {
+  const masked = block
+    .split(code)
+    .map((part, index) => (index % 2 === 1 ? 'x'.repeat(part.length) : part))
+    .join('');
+  let [open, closing]: [number | null, string] = [null, ''];
+  for (const { 0: found, index, groups } of masked.matchAll(mathsMark)) {
+    const start = groups?.start;
+    const mark = found.slice(start?.length);
+    if (open !== null && mark === closing) open = null;
+    else if (open === null && mark === '\\[') [open, closing] = [index, '\\]'];
+    else if (open === null && start !== undefined) [open, closing] = [index + start.length, '$$'];
+  }
+  return open;
+}
 
 /**
  * `\[x\]`, `\(x\)` and `$x$` become `$$x$$`, outside of code. A single dollar counts only if no space is inside it and

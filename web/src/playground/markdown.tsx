@@ -13,8 +13,8 @@ import type { CodeNode } from './highlighting.ts';
 import {
   findDefinitions,
   findOpenCode,
+  findOpenMaths,
   hasMaths,
-  isOpenMaths,
   isTooComplex,
   normalizeMaths,
   splitBlocks,
@@ -69,7 +69,16 @@ const Block = memo(function Block(props: BlockProps) {
       </CodeBlock>
     );
   }
-  if (isTooComplex(props.text) || (!props.finished && isOpenMaths(props.text))) return plain;
+  if (isTooComplex(props.text)) return plain;
+  const maths = props.finished ? null : findOpenMaths(props.text);
+  if (maths !== null) {
+    return (
+      <>
+        <Block {...props} text={props.text.slice(0, maths)} finished />
+        <div className="turn-text">{props.text.slice(maths)}</div>
+      </>
+    );
+  }
   const pieces = splitTable(props.text);
   return (
     <ErrorBoundary fallback={plain}>
