@@ -26,23 +26,31 @@ const browser = await chromium.launch({
 try {
   const { link, key } = await readStartTable(server);
   const url = new URL(link).origin;
+  try {
+    await takeAll(link, [url, key]);
+  } finally {
+    await terminateMachines([url, key]);
+  }
+} finally {
+  await browser.close();
+  server.kill();
+  rmSync(data, { recursive: true, force: true });
+}
+
+async function takeAll(link: string, [url, key]: [string, string]): Promise<void> {
   mkdirSync(target, { recursive: true });
   const page = await (
     await browser.newContext({ viewport: { width: 1280, height: 800 } })
   ).newPage();
   await signUp(page, link);
   for (const [index, model] of models.entries()) await chat([url, key], model, index);
-  await launch(url, key);
+  await launch([url, key]);
   await page.goto(`${url}/#/models`);
   await page.getByRole('link', { name: 'hermes3-8b' }).waitFor();
   await take(page, 'models');
   await page.goto(`${url}/#/`);
   await page.getByText(`${models.length} in 24 hours`).waitFor();
   await take(page, 'dashboard');
-} finally {
-  await browser.close();
-  server.kill();
-  rmSync(data, { recursive: true, force: true });
 }
 
 async function readStartTable({ stdout }: ChildProcess): Promise<{ link: string; key: string }> {
@@ -74,38 +82,45 @@ async function chat([url, key]: [string, string], model: string, index: number):
 }
 
 /** Launches a machine and waits until it is active. */
-async function launch(url: string, key: string): Promise<void> {
-  await post([url, key], '/api/v1/ssh-keys', { name: 'laptop' });
-  const { data } = await post<{ data: { instance_ids: string[] } }>(
-    [url, key],
-    '/api/v1/instance-operations/launch',
-    {
-      region_name: 'us-west-1',
-      instance_type_name: 'cpu_1x_general',
-      ssh_key_names: ['laptop'],
-      name: 'trainer-1',
-    },
-  );
-  const path = `${url}/api/v1/instances/${data.instance_ids[0]}`;
+async function launch(server: [string, string]): Promise<void> {
+  await post(server, '/api/v1/ssh-keys', { name: 'laptop' });
+  await post(server, '/api/v1/instance-operations/launch', {
+    region_name: 'us-west-1',
+    instance_type_name: 'cpu_1x_general',
+    ssh_key_names: ['laptop'],
+    name: 'trainer-1',
+  });
   for (let status = ''; status !== 'active'; await setTimeout(500)) {
-    const response = await fetch(path, { headers: { authorization: `Bearer ${key}` } });
-    status = ((await response.json()) as { data: { status: string } }).data.status;
+    [{ status } = { status: 'gone' }] = await listMachines(server);
     if (!['booting', 'active'].includes(status)) throw new Error(`The machine is ${status}.`);
   }
 }
 
-async function post<Answer>(
-  [url, key]: [string, string],
-  path: string,
-  body: object,
-): Promise<Answer> {
+/** Machines outlive the server that launched them. */
+async function terminateMachines(server: [string, string]): Promise<void> {
+  const machines = await listMachines(server);
+  if (machines.length === 0) return;
+  await post(server, '/api/v1/instance-operations/terminate', {
+    instance_ids: machines.map(({ id }) => id),
+  });
+  while ((await listMachines(server)).length > 0) await setTimeout(500);
+}
+
+async function listMachines([url, key]: [string, string]) {
+  const response = await fetch(`${url}/api/v1/instances`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  return ((await response.json()) as { data: { id: string; status: string }[] }).data;
+}
+
+async function post([url, key]: [string, string], path: string, body: object): Promise<void> {
   const response = await fetch(url + path, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as Answer;
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
 }
 
 async function take(page: Page, name: string): Promise<void> {
