@@ -37,6 +37,8 @@ describe('deployments', { skip: noBrowser }, () => {
     return (await response.json()).data;
   };
 
+  const openAdvanced = () => dialog().getByText('Advanced: arguments, environment').click();
+
   async function fillIn(): Promise<void> {
     await dialog().getByRole('combobox', { name: 'Model' }).click();
     await page.getByRole('option', { name: model, exact: true }).click();
@@ -49,6 +51,7 @@ describe('deployments', { skip: noBrowser }, () => {
     await dialog().getByRole('combobox', { name: 'Engine' }).click();
     await page.getByRole('option', { name: 'Other program' }).click();
     await dialog().getByLabel('Program').fill(process.execPath);
+    await openAdvanced();
     await dialog().getByLabel('Arguments').fill(engine);
     await dialog().getByLabel('Environment').fill('VERSION=old');
   }
@@ -74,6 +77,11 @@ describe('deployments', { skip: noBrowser }, () => {
     await button('Deploy').click();
     await dialog().getByText('Line 2 is not NAME=value.').waitFor();
     await dialog().getByLabel('Environment').fill('VERSION=old');
+    await dialog().getByLabel('Remove after').fill('0');
+    await openAdvanced();
+    await dialog().getByLabel('Remove after').waitFor({ state: 'hidden' });
+    await button('Deploy').click();
+    await dialog().getByLabel('Remove after').fill('600');
     await button('Deploy').click();
     await page.getByRole('heading', { name, level: 1 }).waitFor();
     await main().getByText('starts with the next request').waitFor();
@@ -125,6 +133,7 @@ describe('deployments', { skip: noBrowser }, () => {
       .getByText(/^Weights .+ GiB\. (Also fits|No machine here has enough)/)
       .waitFor();
     assert.equal(await dialog().getByLabel('Model').first().inputValue(), other);
+    await openAdvanced();
     await dialog().getByLabel('Check memory').uncheck();
     await button('Deploy').click();
     await page.getByRole('heading', { name: derived, level: 1 }).waitFor();

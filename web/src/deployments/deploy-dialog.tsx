@@ -8,6 +8,7 @@ import type { DeploymentView } from '#deployments/schema.ts';
 import { toDeploymentName } from '#lib/deployment-name.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
+import { Advanced } from '../components/advanced.tsx';
 import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { ModelSelect } from '../models/model-select.tsx';
@@ -25,12 +26,15 @@ import { MemoryFits } from './memory-fits.tsx';
 import { PlaceSelect } from './place-select.tsx';
 import { usePlace } from './places.ts';
 import {
+  ArgumentsField,
   EngineFields,
   EnvironmentFields,
+  ImageField,
   LadderFields,
-  MachineFields,
+  MemoryCheckField,
   ScalingFields,
   ScheduleField,
+  SetupField,
 } from './settings-fields.tsx';
 
 interface DeployDialogProps {
@@ -99,11 +103,19 @@ export function DeployDialog(props: DeployDialogProps) {
       </SimpleGrid>
       {need && <MemoryFits need={need} places={places} chosen={place} />}
       <EngineFields engine={engine} deployment={deployment} onSource={setSource} />
-      <EnvironmentFields deployment={deployment} />
-      {place !== 'host' && <MachineFields deployment={deployment} />}
+      {place !== 'host' && <SetupField deployment={deployment} />}
       <ScalingFields deployment={deployment} />
-      <LadderFields deployment={deployment} engine={engine} place={place} />
-      <ScheduleField deployment={deployment} />
+      <Advanced
+        about="arguments, environment, idle times, schedule"
+        initiallyOpen={deployment !== null}
+      >
+        <ArgumentsField deployment={deployment} />
+        <EnvironmentFields deployment={deployment} />
+        {place !== 'host' && <ImageField deployment={deployment} />}
+        <LadderFields deployment={deployment} engine={engine} place={place} />
+        <ScheduleField deployment={deployment} />
+        <MemoryCheckField deployment={deployment} />
+      </Advanced>
     </FormDialog>
   );
 }

@@ -52,7 +52,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'max',
     label: 'Maximum replicas',
-    description: 'How many may run at the same time.',
+    description: 'How many may run at once.',
     initial: 1,
     min: 1,
     max: 64,
@@ -60,7 +60,7 @@ export const numberFields: readonly NumberField[] = [
   {
     name: 'target',
     label: 'Target requests',
-    description: 'Requests per replica. More start another one.',
+    description: 'More per replica start another.',
     initial: 8,
     min: 1,
     max: 10_000,

@@ -37,7 +37,7 @@ export function EngineFields({ engine, deployment, onSource }: EngineFieldsProps
     return field === undefined ? [] : [{ ...text, ...field }];
   });
   return (
-    <>
+    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
       {shown.map(({ name, required = false, ...text }) => {
         return (
           <TextField
@@ -53,16 +53,19 @@ export function EngineFields({ engine, deployment, onSource }: EngineFieldsProps
           />
         );
       })}
-      <TextareaField
-        name="args"
-        label="Arguments"
-        description="Added to the engine’s command, one per line."
-        placeholder={'--max-model-len\n8192'}
-        defaultValue={deployment?.args.join('\n')}
-      />
-    </>
+    </SimpleGrid>
   );
 }
+
+export const ArgumentsField = ({ deployment }: FieldsProps) => (
+  <TextareaField
+    name="args"
+    label="Arguments"
+    description="Added to the engine’s command, one per line."
+    placeholder={'--max-model-len\n8192'}
+    defaultValue={deployment?.args.join('\n')}
+  />
+);
 
 export function EnvironmentFields({ deployment }: FieldsProps) {
   const names = deployment?.env ?? [];
@@ -84,25 +87,27 @@ export function EnvironmentFields({ deployment }: FieldsProps) {
 }
 
 /** For replicas on machines. */
-export const MachineFields = ({ deployment }: FieldsProps) => (
-  <>
-    <TextField
-      name="image"
-      label="Image"
-      description="Family of the machines’ image."
-      placeholder="The host’s"
-      defaultValue={deployment?.image ?? ''}
-      maxLength={64}
-    />
-    <TextareaField
-      name="setup"
-      label="Set-up script"
-      description="Prepares a new machine before the engine starts."
-      placeholder="pip install vllm"
-      defaultValue={deployment?.setup ?? ''}
-      maxLength={65_536}
-    />
-  </>
+export const ImageField = ({ deployment }: FieldsProps) => (
+  <TextField
+    name="image"
+    label="Image"
+    description="Family of the machines’ image."
+    placeholder="The host’s"
+    defaultValue={deployment?.image ?? ''}
+    maxLength={64}
+  />
+);
+
+/** For replicas on machines. */
+export const SetupField = ({ deployment }: FieldsProps) => (
+  <TextareaField
+    name="setup"
+    label="Set-up script"
+    description="Prepares a new machine before the engine starts."
+    placeholder="pip install vllm"
+    defaultValue={deployment?.setup ?? ''}
+    maxLength={65_536}
+  />
 );
 
 export const ScheduleField = ({ deployment }: FieldsProps) => (
@@ -146,7 +151,7 @@ export const LadderFields = ({ deployment, engine, place }: LadderFieldsProps) =
 );
 
 export const ScalingFields = ({ deployment }: FieldsProps) => (
-  <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+  <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm" className="align-end">
     {numberFields.map(({ name, initial, ...field }) => (
       <TextField
         key={name}
@@ -158,11 +163,14 @@ export const ScalingFields = ({ deployment }: FieldsProps) => (
         required
       />
     ))}
-    <Checkbox
-      name="check_memory"
-      label="Check memory"
-      description="Refuse the model if it needs more than there is."
-      defaultChecked={deployment?.check_memory ?? true}
-    />
   </SimpleGrid>
+);
+
+export const MemoryCheckField = ({ deployment }: FieldsProps) => (
+  <Checkbox
+    name="check_memory"
+    label="Check memory"
+    description="Refuse the model if it needs more than there is."
+    defaultChecked={deployment?.check_memory ?? true}
+  />
 );

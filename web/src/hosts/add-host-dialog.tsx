@@ -8,6 +8,7 @@ import { useState } from 'react';
 import type { HostView, NewHost } from '#cloud/hosts/schema.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
+import { Advanced } from '../components/advanced.tsx';
 import { CodeBlock } from '../components/code-samples.tsx';
 import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
@@ -105,16 +106,15 @@ const AddressFields = () => (
 
 /** Needed only if the host does not use the defaults; a host check reports what is missing. */
 const AdvancedFields = () => (
-  <details>
-    <summary>Advanced: network, storage and cluster</summary>
-    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" mt="sm">
+  <Advanced about="network, storage and cluster">
+    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
       <TextField name="network" label="Network" placeholder="Default bridge" />
       <TextField name="pool" label="Storage pool" placeholder="default" />
       <TextField name="project" label="Project" placeholder="default" />
       <TextField name="target" label="Cluster member or @group" placeholder="All members" />
       <TextField name="filesystems_path" label="Path of shared filesystems" placeholder="None" />
     </SimpleGrid>
-  </details>
+  </Advanced>
 );
 
 const members = [

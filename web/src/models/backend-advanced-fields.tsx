@@ -1,9 +1,10 @@
 // Settings that few backends need: headers, timeouts, and whether they can continue a response that another
 // backend began.
 
-import { SimpleGrid, Stack } from '@mantine/core';
+import { SimpleGrid } from '@mantine/core';
 import type { NewBackend } from '#inference/backends/schema.ts';
 import { toFieldText } from '../browser/form-data.ts';
+import { Advanced } from '../components/advanced.tsx';
 import { SelectField, TextareaField, TextField } from '../components/fields.tsx';
 import { FieldProblem } from '../field-errors.ts';
 
@@ -14,43 +15,40 @@ const timeouts = [
 ] as const;
 
 export const AdvancedFields = () => (
-  <details>
-    <summary>Advanced: headers, timeouts, interrupted streams</summary>
-    <Stack gap="sm" mt="sm">
-      <TextareaField
-        label="Headers"
-        description="Sent with every request to this backend, one per line."
-        name="headers"
-        placeholder="x-team: vision"
-      />
-      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
-        {timeouts.map(({ name, label, placeholder }) => (
-          <TextField
-            key={name}
-            label={`${label} (s)`}
-            name={name}
-            placeholder={placeholder}
-            type="number"
-            min={0.001}
-            max={86_400}
-            step="any"
-          />
-        ))}
-      </SimpleGrid>
-      <SelectField
-        label="Can continue interrupted responses"
-        description="The backend gets the beginning of the response and continues from there."
-        name="continue_streams"
-        placeholder="Default for the server type"
-        data={[
-          { value: 'true', label: 'Yes' },
-          { value: 'false', label: 'No' },
-        ]}
-        clearable
-        clearButtonProps={{ 'aria-label': 'Default for the server type' }}
-      />
-    </Stack>
-  </details>
+  <Advanced about="headers, timeouts, interrupted streams">
+    <TextareaField
+      label="Headers"
+      description="Sent with every request to this backend, one per line."
+      name="headers"
+      placeholder="x-team: vision"
+    />
+    <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
+      {timeouts.map(({ name, label, placeholder }) => (
+        <TextField
+          key={name}
+          label={`${label} (s)`}
+          name={name}
+          placeholder={placeholder}
+          type="number"
+          min={0.001}
+          max={86_400}
+          step="any"
+        />
+      ))}
+    </SimpleGrid>
+    <SelectField
+      label="Can continue interrupted responses"
+      description="The backend gets the beginning of the response and continues from there."
+      name="continue_streams"
+      placeholder="Default for the server type"
+      data={[
+        { value: 'true', label: 'Yes' },
+        { value: 'false', label: 'No' },
+      ]}
+      clearable
+      clearButtonProps={{ 'aria-label': 'Default for the server type' }}
+    />
+  </Advanced>
 );
 
 /** The fields of the form; empty ones are omitted. */

@@ -30,7 +30,7 @@ export function SettingsForm({ chat, onChange }: SettingsProps) {
       <Text size="xs" c="dimmed">
         Empty fields use the model’s defaults.
       </Text>
-      <SimpleGrid cols={2} spacing="sm" className="settings-grid">
+      <SimpleGrid cols={2} spacing="sm" className="align-end">
         {settingFields.map((field) => (
           <NumberInput
             key={field.name}
