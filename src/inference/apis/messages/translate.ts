@@ -190,11 +190,16 @@ function toResponseFormat({ output_config, output_format }: MessagesRequest): Pa
   return { response_format: { type: 'json_schema', json_schema } };
 }
 
+/** Characters of a `user_id` in which a session is looked for. The pattern takes the square of their number. */
+const maxUserIdLength = 1_000;
+
 /**
  * Claude Code names its session in `metadata.user_id`, as JSON or, in older versions, at its end. Headers that name it
  * are read in `apis/conversation.ts`.
  */
 function findConversation({ metadata }: MessagesRequest): string | undefined {
-  const named = /"session_id"\s*:\s*"([^"]+)"|_session_([\w-]+)$/.exec(metadata?.user_id ?? '');
+  const userId = metadata?.user_id ?? '';
+  if (userId.length > maxUserIdLength) return undefined;
+  const named = /"session_id"\s*:\s*"([^"]+)"|_session_([\w-]+)$/.exec(userId);
   return named?.[1] ?? named?.[2];
 }

@@ -239,6 +239,12 @@ test('the conversation is named by the metadata', () => {
   assert.equal(translate({ metadata: { user_id: 'ada' } }).conversation, undefined);
 });
 
+test('a long user id is not searched for a session', () => {
+  // The search would take hours.
+  const user_id = `${'_session_'.repeat(800_000)}!`;
+  assert.equal(translate({ metadata: { user_id } }).conversation, undefined);
+});
+
 test('a whole response has the blocks that a stream would have', () => {
   const message: ChatChoice['message'] = {
     role: 'assistant',
