@@ -49,6 +49,9 @@ describe('an address in a message', () => {
       image('ht\ttp://10.0.0.1/a.png'),
       { image_url: 'https://example.com/a.png' },
       { type: 'file', file: { url: 'data:a', file_url: 'http://10.0.0.1/' } },
+      { type: 'file', file: { file_data: 'http://10.0.0.1/' } },
+      { type: 'file', file: { file_id: 'https://10.0.0.1/' } },
+      { type: 'input_audio', input_audio: { data: 'http://10.0.0.1/', format: 'wav' } },
       { type: 'video_url', video_url: { url: 'https://allowed.example/a.mp4' } },
       { type: 'audio_url', audio_url: { url: 'http://127.0.0.1/' } },
       image('http://allowed.example/a.png'),
@@ -100,6 +103,16 @@ describe('an address in a message', () => {
     const sent = JSON.stringify(upstreams[0]?.requests);
     assert.match(sent, /image_url is missing here: this server does not fetch it/);
     assert.doesNotMatch(sent, /meta-data/);
+  });
+
+  test('becomes a text as often as a body has room for it', async (t) => {
+    const { server } = await startGateway(t, { upstreams: [{}] });
+    const block = { type: 'image', source: { url: 'x' } };
+    const messages = [{ role: 'user', content: Array(45_000).fill(block) }];
+    const json = { model: gatewayModel, messages };
+    const response = await server.fetch('/v1/messages/count_tokens', { json });
+    assert.equal(response.status, 200);
+    assert(((await response.json()) as { input_tokens: number }).input_tokens > 45_000);
   });
 
   test('of an allowed host counts as a fixed number of tokens, and is not fetched', async (t) => {

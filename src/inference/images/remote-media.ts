@@ -70,8 +70,7 @@ export function countMedia(given: Task, hosts: readonly string[]): { task: Task;
   const task = withoutRefused(given, hosts);
   const found = findAllowed(task, hosts);
   if (task.kind !== 'chat' || found.length === 0) return { task, tokens: 0 };
-  const messages = [...task.body.messages];
-  for (const one of found) replacePart(messages, one, () => ({ type: 'text', text: '' }));
+  const messages = replaceParts(task.body.messages, found, () => ({ type: 'text', text: '' }));
   const tokens = found.length * tokensPerImage;
   return { task: { ...task, body: { ...task.body, messages } }, tokens };
 }
@@ -81,9 +80,9 @@ function withoutRefused(task: Task, hosts: readonly string[]): Task {
   if (task.kind !== 'chat' || task.describesMedia !== true) return task;
   const refused = findRemote(task.body.messages).filter((one) => !isAllowed(one, hosts));
   if (refused.length === 0) return task;
-  const messages = [...task.body.messages];
-  for (const one of refused)
-    replacePart(messages, one, (part) => describePart(part, 'this server does not fetch it'));
+  const messages = replaceParts(task.body.messages, refused, (part) =>
+    describePart(part, 'this server does not fetch it'),
+  );
   return { ...task, body: { ...task.body, messages } };
 }
 
@@ -121,7 +120,7 @@ async function fetchAll(
   options: FetchOptions,
   signal: AbortSignal,
 ): Promise<{ messages: ChatMessage[]; length: number }> {
-  const messages = [...body.messages];
+  const fetched = new Map<Remote, string | null>();
   let totalLength = 0;
   for (const one of found) {
     const url = await fetchImage(new URL(one.url), options, signal).catch((error: Error) => {
@@ -129,27 +128,35 @@ async function fetchAll(
       if (describesMedia === true) return null;
       throw invalidValue(placeOf(one), `${placeOf(one)} can't be used: ${error.message}.`);
     });
-    if (url === null) {
-      replacePart(messages, one, (part) => describePart(part, 'it could not be fetched'));
-      continue;
-    }
-    totalLength += url.length;
+    totalLength += url?.length ?? 0;
     if (totalLength > maxTotalLength)
       throw invalidValue('messages', 'messages name images of more than 32 MiB together.');
-    replacePart(messages, one, (part) => {
-      const image = part.image_url;
-      const image_url = image !== null && typeof image === 'object' ? { ...image, url } : { url };
-      return { ...part, image_url };
-    });
+    fetched.set(one, url);
   }
+  const messages = replaceParts(body.messages, found, (part, one) => {
+    const url = fetched.get(one) ?? null;
+    if (url === null) return describePart(part, 'it could not be fetched');
+    const image = part.image_url;
+    const image_url = image !== null && typeof image === 'object' ? { ...image, url } : { url };
+    return { ...part, image_url };
+  });
   return { messages, length: totalLength };
 }
 
-function replacePart(messages: ChatMessage[], at: Remote, change: (part: Part) => Part): void {
-  const message = messages[at.message] as ChatMessage;
-  const content = [...(message.content as Part[])];
-  content[at.part] = change(content[at.part] as Part);
-  messages[at.message] = { ...message, content };
+/** Copies each content once, however many of its parts are replaced: a message may have a hundred thousand. */
+function replaceParts(
+  given: readonly ChatMessage[],
+  found: readonly Remote[],
+  change: (part: Part, at: Remote) => Part,
+): ChatMessage[] {
+  const messages = [...given];
+  for (const [index, ofMessage] of Map.groupBy(found, ({ message }) => message)) {
+    const message = messages[index] as ChatMessage;
+    const content = [...(message.content as Part[])];
+    for (const one of ofMessage) content[one.part] = change(content[one.part] as Part, one);
+    messages[index] = { ...message, content };
+  }
+  return messages;
 }
 
 // Python's urllib removes control characters before and inside of an address, so they hide no scheme here.
@@ -162,6 +169,19 @@ export function refuseMedia(messages: readonly ChatMessage[]): void {
   for (const one of findRemote(messages)) checkAllowed(one, []);
 }
 
+/** Members of a part that hold media, or say where they are. */
+const mediaMembers = [
+  'image_url',
+  'video_url',
+  'audio_url',
+  'image',
+  'video',
+  'audio',
+  'input_audio',
+  'file',
+  'url',
+] as const;
+/** Some proxies fetch an address wherever a file, its id or its content is expected. */
 function findRemote(messages: readonly ChatMessage[]): Remote[] {
   const found: Remote[] = [];
   for (const [message, { content }] of messages.entries()) {
@@ -169,23 +189,17 @@ function findRemote(messages: readonly ChatMessage[]): Remote[] {
     for (const [index, part] of (content as Part[]).entries()) {
       const { type } = part;
       if (type === 'text') continue;
-      for (const name of [
-        'image_url',
-        'video_url',
-        'audio_url',
-        'image',
-        'video',
-        'audio',
-        'file',
-        'url',
-      ]) {
-        const value = part[name] as string | { url?: unknown; file_url?: unknown } | undefined;
-        const urls = typeof value === 'object' ? [value?.url, value?.file_url] : [value];
+      for (const name of mediaMembers) {
+        const value = part[name];
+        const members = (typeof value === 'object' && value !== null ? value : {}) as Part;
         // SGLang opens what has no scheme as a file of its own.
         const isOther = name.endsWith('_url') ? notData : scheme;
-        for (const url of urls)
+        for (const url of [value, members.url, members.file_url])
           if (typeof url === 'string' && isOther.test(url))
             found.push({ message, part: index, type: name, url: url.trim() });
+        for (const data of [members.file_data, members.file_id, members.data])
+          if (typeof data === 'string' && scheme.test(data))
+            found.push({ message, part: index, type: 'data', url: data.trim() });
       }
     }
   }
