@@ -1,8 +1,9 @@
 // Addresses in messages: nothing is fetched that the operator has not allowed, neither here nor by a backend.
 
 import assert from 'node:assert/strict';
-import type { ServerResponse } from 'node:http';
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
+import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { BodyRoom } from '#http/body/room.ts';
 import type { Task } from '#inference/engine.ts';
@@ -103,6 +104,30 @@ describe('an address in a message', () => {
     const sent = JSON.stringify(upstreams[0]?.requests);
     assert.match(sent, /image_url is missing here: this server does not fetch it/);
     assert.doesNotMatch(sent, /meta-data/);
+  });
+
+  test('does not reach a backend that counts the prompt of a stream', async (t) => {
+    const seen: string[] = [];
+    const backend = createHttpServer(async (request, response) => {
+      seen.push(`${request.url} ${await text(request)}`);
+      if (request.url !== '/v1/chat/completions') return response.end('{"count":3}');
+      response.setHeader('content-type', 'text/event-stream');
+      const choices = [{ index: 0, delta: { content: 'Hi' }, finish_reason: 'stop' }];
+      response.end(`data: ${JSON.stringify({ choices })}\n\ndata: [DONE]\n\n`);
+    });
+    const url = `http://127.0.0.1:${await listen(t, backend)}/v1`;
+    const { server } = await startGateway(t, {
+      upstreams: [{}],
+      backend: { url },
+      model: { vocabulary: 'other' },
+    });
+    const source = { type: 'url', url: 'http://169.254.169.254/latest/meta-data' };
+    const messages = [{ role: 'user', content: [{ type: 'image', source }] }];
+    const json = { model: gatewayModel, max_tokens: 9, stream: true, messages };
+    const response = await server.fetch('/v1/messages', { json });
+    assert.match(await response.text(), /"text":"Hi"/);
+    assert(seen.some((one) => one.startsWith('/tokenize')));
+    assert.doesNotMatch(seen.join(), /meta-data/);
   });
 
   test('becomes a text as often as a body has room for it', async (t) => {

@@ -161,19 +161,25 @@ export class RequestAccount {
       this.#usage = this.#isReserved ? this.#toReservedUsage() : noUsage;
       if (this.#promptTokens !== null) return this.#setPromptTokens(this.#promptTokens);
     } else if (this.#usage.prompt_tokens > 0) return;
-    const engine = this.#attempts.backend?.engine ?? null;
-    const { fallbackCounts } = this.#parts;
-    this.#setPromptTokens(await fallbackCounts.ofPrompt(this.#served, this.#task, engine));
+    this.#setPromptTokens(await this.#countPrompt());
   }
 
   /** The usage so far with the length of the prompt, which is counted if no backend has reported it. */
   async countPrompt(): Promise<Usage> {
     const soFar = this.#usage ?? noUsage;
     if (soFar.prompt_tokens > 0) return soFar;
-    const engine = this.#attempts.backend?.engine ?? null;
-    const { fallbackCounts } = this.#parts;
-    this.#promptTokens ??= await fallbackCounts.ofPrompt(this.#served, this.#task, engine);
+    this.#promptTokens ??= await this.#countPrompt();
     return withPrompt(this.#usage ?? noUsage, this.#promptTokens);
+  }
+
+  #countPrompt(): Promise<number> {
+    const engine = this.#attempts.backend?.engine ?? null;
+    return this.#parts.fallbackCounts.ofPrompt(this.#served, this.#sentTask, engine);
+  }
+
+  /** What backends get. The task as it came may name addresses, which a backend that counts its tokens would fetch. */
+  get #sentTask(): Task {
+    return this.#plan?.task ?? this.#task;
   }
 
   /** Call when the response starts. Returns the milliseconds spent neither in the engine nor in the queue. */
@@ -243,8 +249,7 @@ export class RequestAccount {
 
   /** The reservation, with the exact length of the prompt if it was counted. */
   #toReservedUsage(): Usage {
-    const task = this.#plan?.task ?? this.#task;
-    const reserved = toReservedUsage(task, this.#request.bodyBytes, this.#served);
+    const reserved = toReservedUsage(this.#sentTask, this.#request.bodyBytes, this.#served);
     return this.#promptTokens === null ? reserved : withPrompt(reserved, this.#promptTokens);
   }
 }

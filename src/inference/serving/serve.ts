@@ -148,8 +148,8 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
       context.log.error({ err: error, request_id: request.id }, 'stream failed');
   } finally {
     stream?.close();
-    images?.leave();
     await account.completeCounts();
+    images?.leave();
     account.close(signal.aborted);
   }
 }
