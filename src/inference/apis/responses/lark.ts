@@ -49,12 +49,22 @@ class Expansion {
       case 'rule':
         return this.#toRule(node.name);
       case 'all':
-        return node.nodes.map((one) => this.toText(one)).join('');
+        return this.#join(node.nodes, '');
       case 'any':
-        return `(${node.nodes.map((one) => this.toText(one)).join('|')})`;
+        return `(${this.#join(node.nodes, '|')})`;
       case 'repeated':
         return `(${this.toText(node.node)})${node.quantifier}`;
     }
+  }
+
+  /** Fails before the text is long: a grammar of 10 KB may name a rule of 32 KB thousands of times. */
+  #join(nodes: readonly Node[], separator: string): string {
+    let text = '';
+    for (const [at, node] of nodes.entries()) {
+      text += `${at === 0 ? '' : separator}${this.toText(node)}`;
+      if (text.length > maxPatternLength) fail();
+    }
+    return text;
   }
 
   #toRule(name: string): string {

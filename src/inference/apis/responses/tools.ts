@@ -29,6 +29,7 @@ export function createToolSet(tools: readonly ResponseTool[]): ToolSet {
   const functions: Tool[] = [];
   const byFunction = new Map<string, ClientTool>();
   const byKey = new Map<string, string>();
+  let grammars = 0;
 
   function add(tool: ResponseTool, place: string, namespace?: string): void {
     // Namespaces don't nest: what is inside of two was not checked.
@@ -37,7 +38,8 @@ export function createToolSet(tools: readonly ResponseTool[]): ToolSet {
         add(one, `${place}.tools[${index}]`, toName(tool, place));
       return;
     }
-    const known = toFunction(tool, place);
+    if (tool.format?.type === 'grammar') grammars++;
+    const known = toFunction(tool, place, grammars <= maxPatterns);
     if (known === null) return;
     const client: ClientTool = { ...known.client, namespace };
     // A search may find a tool that is there already.
@@ -69,8 +71,11 @@ interface Known {
   readonly definition: Omit<Tool['function'], 'name'>;
 }
 
+/** Grammars of a request that become patterns. Each may be a hundred times as long as its grammar. */
+const maxPatterns = 32;
+
 /** Null for a tool that can't be called here. */
-function toFunction(tool: ResponseTool, place: string): Known | null {
+function toFunction(tool: ResponseTool, place: string, mayHavePattern: boolean): Known | null {
   const { description, parameters, strict } = tool;
   switch (tool.type) {
     case 'function':
@@ -85,7 +90,7 @@ function toFunction(tool: ResponseTool, place: string): Known | null {
     case 'custom':
       return {
         client: { kind: 'custom', name: toName(tool, place) },
-        definition: toCustomDefinition(tool),
+        definition: toCustomDefinition(tool, mayHavePattern),
       };
     case 'local_shell':
       return { client: { kind: 'local_shell', name: 'local_shell' }, definition: shellDefinition };
@@ -113,9 +118,13 @@ function toName({ name }: ResponseTool, place: string): string {
  * A custom tool takes text, which is the only argument of its function. A regular expression, or a grammar that is one, is
  * a pattern of the schema, which engines enforce if they can. Both are explained to the model.
  */
-function toCustomDefinition({ description, format }: ResponseTool): Known['definition'] {
+function toCustomDefinition(
+  { description, format }: ResponseTool,
+  mayHavePattern: boolean,
+): Known['definition'] {
   const definition = format?.type === 'grammar' ? (format.definition ?? '') : '';
-  const pattern = format?.syntax === 'regex' ? toRegex(definition) : toPattern(definition);
+  const find = format?.syntax === 'regex' ? toRegex : toPattern;
+  const pattern = mayHavePattern ? find(definition) : null;
   const words =
     definition === ''
       ? ''

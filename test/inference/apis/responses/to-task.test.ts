@@ -336,3 +336,16 @@ for (const [what, request, param, message] of refused) {
     );
   });
 }
+
+test('few grammars of a request become patterns, since short ones may be long patterns', () => {
+  const definition = 'start: a a\na: "x"';
+  const format = { type: 'grammar' as const, syntax: 'lark' as const, definition };
+  const tools = Array.from({ length: 100 }, (_, at) => ({
+    type: 'custom',
+    name: `t${at}`,
+    format,
+  }));
+  const texts = bodyOf({ tools }).tools?.map((tool) => JSON.stringify(tool.function)) ?? [];
+  assert.equal(texts.filter((text) => text.includes('"pattern"')).length, 32);
+  assert(texts.every((text) => text.includes('Lark grammar')));
+});
