@@ -8,6 +8,7 @@ import { modelNotSupported, notAble } from '#inference/errors.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
 import { type AttemptLog, type AttemptParts, conclude, tryBackends } from './attempts.ts';
+import { maxCounted } from './fallback-token-count.ts';
 import type { Plan } from './plan.ts';
 
 /** Throws InferenceError if the operator has declared the model to be of another kind. */
@@ -53,9 +54,6 @@ export const toReadUsage = (promptTokens: number): Usage => ({
   total_tokens: promptTokens,
   prompt_tokens_details: null,
 });
-
-/** More texts than these are estimated if their backend did not count them: counting takes a request each. */
-const maxCounted = 32;
 
 /** Tokens to bill; 0 if each text is to be counted. */
 export function toPromptTokens({ promptTokens }: Computed, task: Task): number {

@@ -22,6 +22,8 @@ export interface FallbackTokenCounts {
 const maxTextLength = 256 * 1024;
 const maxPromptTokens = 4_000_000;
 const countTimeoutMs = 2000;
+/** More prompts than these are estimated if only their backend can count them: counting takes a request each. */
+export const maxCounted = 32;
 
 export function createFallbackTokenCounts(counter: TokenCounter): FallbackTokenCounts {
   async function count(
@@ -49,7 +51,9 @@ export function createFallbackTokenCounts(counter: TokenCounter): FallbackTokenC
     },
     async ofPrompt(entry, task, engine) {
       let total = 0;
-      for (const one of toSinglePrompts(task)) total += await count(one, entry, engine);
+      const all = toSinglePrompts(task);
+      const asked = all.length <= maxCounted ? engine : null;
+      for (const one of all) total += await count(one, entry, asked);
       return total;
     },
   };

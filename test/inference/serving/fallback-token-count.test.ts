@@ -76,6 +76,26 @@ describe('requests that a server did not count', () => {
     }
   });
 
+  it('many prompts are estimated, since their server would be asked about each', async (t) => {
+    let asked = 0;
+    const server = createServer((_request, response) => {
+      asked++;
+      response.end('{"count":3}');
+    });
+    const url = `http://127.0.0.1:${await listen(t, server)}/v1`;
+    const engine = createUpstreamEngine(upstreamOptions(url));
+    t.after(() => engine.close());
+    const counts = createFallbackTokenCounts(counter);
+    const other = createCatalog().find('lfm-40b');
+    assert(other !== undefined);
+    const count = (length: number) => {
+      const prompt = Array(length).fill('four');
+      return counts.ofPrompt(other, { kind: 'completion', body: { model: 'm', prompt } }, engine);
+    };
+    assert.deepEqual([await count(2), asked], [6, 2]);
+    assert.deepEqual([await count(100), asked], [100, 2]);
+  });
+
   it('of other vocabularies the server counts the prompt', async (t) => {
     const { chat, lastRow } = await start(t, { words: 2000, model: { vocabulary: 'other' } });
     const leaving = new AbortController();

@@ -7,7 +7,8 @@ const Document = Type.Object({ text: Type.String() }, open);
 export const RerankRequest = Type.Object(
   {
     model: Type.String(),
-    query: Type.String({ minLength: 1 }),
+    /** Read again with each document, so that a long one takes a multiple of the body's memory. */
+    query: Type.String({ minLength: 1, maxLength: 65_536 }),
     documents: Type.Array(Type.Union([Type.String(), Document]), { minItems: 1, maxItems: 2048 }),
     /** Default: all documents. */
     top_n: Maybe(Type.Integer({ minimum: 1 })),

@@ -278,13 +278,16 @@ describe('reranking', () => {
     assert.equal(usage.prompt_tokens, 6 + 7 + 6);
   });
 
-  test('refuses empty documents by their index, and what is no rerank model', async () => {
+  test('refuses empty documents by their index, long queries, and what is no rerank model', async () => {
     const empty = await refusal('/v1/rerank', {
       model: 'far-rank',
       query: 'a',
       documents: ['a', ''],
     });
     assert.equal(empty.param, 'documents[1]');
+    const query = 'q'.repeat(65_537);
+    const long = await refusal('/v1/rerank', { model: 'far-rank', query, documents: ['a'] });
+    assert.equal(long.param, 'query');
     for (const model of ['near', 'far-small', 'far-ollama', 'hermes3-8b']) {
       const error = await refusal('/v1/rerank', { model, query: 'a', documents: ['a'] });
       assert.equal(error.code, 'model_not_supported', model);
