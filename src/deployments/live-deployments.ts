@@ -217,7 +217,7 @@ export class LiveDeployments {
   #recordRuns(): void {
     const { runs, log } = this.#parts;
     for (const live of this.#all.values())
-      runs.observe(live.id, live.replicas(), this.#parts.hourlyCents(live.runsOn));
+      runs.observe(live.id, live.replicas(), () => this.#parts.hourlyCents(live.runsOn));
     if (runs.isDue)
       runs.save().catch((err) => log.error({ err }, 'run times of replicas were not saved'));
   }

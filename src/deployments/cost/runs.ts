@@ -61,13 +61,17 @@ export class DeploymentRuns {
    * Compares the replicas of a deployment with what was known of them. Must be called at each tick. The price is that of
    * the machine of a replica that starts now.
    */
-  observe(deploymentId: string, replicas: readonly ReplicaFacts[], hourlyCents: number): void {
+  observe(
+    deploymentId: string,
+    replicas: readonly ReplicaFacts[],
+    hourlyCents: () => number,
+  ): void {
     const known = this.#current.get(deploymentId) ?? new Map<string, DeploymentRunRow>();
     if (known.size === 0 && replicas.length === 0) return;
     const now = this.#clock.now();
     const current = new Map(
       replicas.map((replica) => {
-        const run = known.get(replica.id) ?? newRun(deploymentId, replica, hourlyCents);
+        const run = known.get(replica.id) ?? newRun(deploymentId, replica, hourlyCents());
         // A replica costs nothing before its engine loads.
         if (run.ready_at === null) run.started_at = replica.loadingSince;
         if (run.ready_at === null && replica.readyAt !== null) {
