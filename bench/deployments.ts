@@ -37,7 +37,20 @@ async function withServer(
   const server = start(join(root, 'millrace'), args, { MILLRACE_API_KEY: key });
   await listening(port);
   await work(server);
+  await terminateAll();
   await end(server);
+}
+
+/** Machines go on without their server. */
+async function terminateAll(): Promise<void> {
+  for (;;) {
+    const response = await call('/api/v1/instances');
+    const { data } = (await response.json()) as { data: { id: string }[] };
+    if (data.length === 0) return;
+    const instance_ids = data.map(({ id }) => id);
+    await call('/api/v1/instance-operations/terminate', { instance_ids });
+    await pause(500);
+  }
 }
 
 const call = (path: string, body?: object) =>

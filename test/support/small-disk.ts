@@ -12,6 +12,8 @@ export interface SmallDisk {
   fill(leaveBytes: number): void;
   /** Deletes what `fill` wrote. */
   empty(): void;
+  /** What uses the disk must end before it is gone. */
+  beforeUnmount(action: () => Promise<void>): void;
 }
 
 /** Why a test that needs a small disk is skipped; false if it runs. */
@@ -34,7 +36,9 @@ export function mountSmallDisk(
   } else {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'millrace-test', path]);
   }
-  context.after(() => {
+  const actions: (() => Promise<void>)[] = [];
+  context.after(async () => {
+    for (const action of actions) await action();
     // Detached at once, even if a process that is about to end has a file open.
     execFileSync('umount', ['--lazy', path]);
     rmSync(path, { recursive: true });
@@ -55,5 +59,6 @@ export function mountSmallDisk(
       }
     },
     empty: () => rmSync(filler, { force: true }),
+    beforeUnmount: (action) => void actions.push(action),
   };
 }

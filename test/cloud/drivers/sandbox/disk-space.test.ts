@@ -27,7 +27,7 @@ async function createSmallHost(context: TestContext, options: Partial<SandboxOpt
   }
   const small = { dataDir: path.join(disk.path, 'data'), diskReserveGib: reserveGib, ...options };
   const fixture = await createFixture(small);
-  context.after(() => fixture.close());
+  disk.beforeUnmount(() => fixture.close());
   const freeGib = () => {
     const { bavail, bsize } = statfsSync(disk.path);
     return (bavail * bsize) / 2 ** 30;
