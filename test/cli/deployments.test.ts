@@ -86,6 +86,8 @@ describe('millrace deploy', () => {
     const { stdout } = await run(['deployments', 'fits', 'llama3.1-8b-instruct', '--target', '4']);
     assert.match(stdout, /^8\.03 billion parameters, Llama 3\.1 Community License$/m);
     assert.match(stdout, /^host +\d+(\.\d)? GiB +(yes|no)$/m);
+    const short = await run(['deployments', 'fits', 'hermes3-8b', '--tokens', '1024']);
+    assert.match(short.stdout, /\(8 × 1,024 tokens\)/, short.stderr);
     assert.match((await run(['deployments', 'fits'])).stdout, /Qwen\/Qwen3-8B +8\.19 billion/);
     assert.match((await run(['deployments', 'fits', 'unheard-of'])).stdout, /is not known/);
   });

@@ -34,10 +34,21 @@ const withoutData = [
   'completion',
 ];
 
-const leaves = listLeaves(await createProgram());
+const program = await createProgram();
+const leaves = listLeaves(program);
 const has = ({ command }: Leaf, long: string) => command.options.some((one) => one.long === long);
 
 describe('every command', () => {
+  test('has no option that the program has, which would take its value', () => {
+    const names = program.options.map(({ long }) => long ?? '');
+    assert.ok(names.includes('--context'));
+    const taken = leaves.filter((leaf) => names.some((name) => has(leaf, name)));
+    assert.deepEqual(
+      taken.map(({ path }) => path),
+      [],
+    );
+  });
+
   test('has --json if it prints data', () => {
     const lacking = leaves.filter((leaf) => !has(leaf, '--json')).map(({ path }) => path);
     assert.deepEqual(lacking, withoutData);

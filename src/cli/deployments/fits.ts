@@ -11,7 +11,7 @@ interface FitsOptions {
   engine?: string;
   source?: string;
   target?: string;
-  context?: string;
+  tokens?: string;
 }
 
 export function fitsCommand(): Command {
@@ -25,7 +25,7 @@ export function fitsCommand(): Command {
     .option('--source <weights>', 'The weights, if they are not those of the model')
     .option('--target <number>', 'Requests that run at the same time (default: 8)')
     .option(
-      '--context <tokens>',
+      '--tokens <number>',
       'Tokens of each request (default: 8192; vLLM also needs room for one request of the whole window)',
     );
   return addView(command, async (model: string | undefined) => {
@@ -34,8 +34,8 @@ export function fitsCommand(): Command {
       const { data } = await client.get<{ data: KnownModelView[] }>(`${deploymentsPath}/-/models`);
       return { data, text: renderKnown(data) };
     }
-    const { engine, source, target, context } = command.opts<FitsOptions>();
-    const given = Object.entries({ model, engine, source, target, context });
+    const { engine, source, target, tokens } = command.opts<FitsOptions>();
+    const given = Object.entries({ model, engine, source, target, context: tokens });
     const query = new URLSearchParams(
       given.filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
