@@ -209,6 +209,20 @@ describe('the playground', { skip: noBrowser }, () => {
     await page.goto(`${dashboard.url}/#/playground`);
   });
 
+  test('on a phone the toolbar has two rows, and its buttons keep their names', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const middle = async (role: 'heading' | 'button', name: string) => {
+      const box = await page.getByRole(role, { name, exact: true }).first().boundingBox();
+      return (box?.y ?? 0) + (box?.height ?? 0) / 2;
+    };
+    const title = await middle('heading', 'Playground');
+    for (const name of ['Conversations', 'Settings', 'More actions'])
+      assert.ok(Math.abs((await middle('button', name)) - title) < 4, name);
+    const models = await middle('button', 'Compare with another model');
+    assert.ok(models > title && models - title < 60);
+    await page.setViewportSize({ width: 1280, height: 720 });
+  });
+
   test('a short answer that arrives at once has a possible speed', () => {
     assert.equal(toSpeed(36, 400, 3), 90);
     assert.equal(toSpeed(101, 5_500, 5_000), 20);

@@ -1,6 +1,6 @@
 // The row above the chat: the models, and what can be done with the conversation as a whole.
 
-import { ActionIcon, Button, Group, Menu, Switch, Title, Tooltip } from '@mantine/core';
+import { ActionIcon, Box, Button, Group, Menu, Switch, Title, Tooltip } from '@mantine/core';
 import IconAdjustments from '@tabler/icons-react/dist/esm/icons/IconAdjustments.mjs';
 import IconColumns2 from '@tabler/icons-react/dist/esm/icons/IconColumns2.mjs';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
@@ -75,9 +75,13 @@ export function Toolbar(props: ToolbarProps) {
             variant="default"
             size="xs"
             leftSection={<IconPlus size={15} aria-hidden />}
+            className="playground-action"
+            aria-label="New chat"
             onClick={props.onNew}
           >
-            New chat
+            <Box component="span" visibleFrom="sm">
+              New chat
+            </Box>
           </Button>
         )}
         {saving.saved !== null && (
@@ -89,10 +93,14 @@ export function Toolbar(props: ToolbarProps) {
           variant={props.settingsShown ? 'light' : 'default'}
           size="xs"
           leftSection={<IconAdjustments size={15} aria-hidden />}
+          className="playground-action"
+          aria-label="Settings"
           aria-expanded={props.settingsShown}
           onClick={props.onSettings}
         >
-          Settings
+          <Box component="span" visibleFrom="sm">
+            Settings
+          </Box>
         </Button>
         <Menu position="bottom-end">
           <Menu.Target>
@@ -118,7 +126,7 @@ function Models({ chat, facts, onSelect }: ToolbarProps) {
   const isComparing = second !== undefined;
   const other = facts.ids?.find((id) => id !== first) ?? first;
   return (
-    <Group gap="xs">
+    <Group gap="xs" className="playground-models">
       <ModelPicker
         label="Model"
         facts={facts}
