@@ -77,8 +77,11 @@ function checkFunctions(body: ChatRequest): void {
 }
 
 function checkNames(names: readonly string[], toParam: (index: number) => string): void {
-  const twice = names.findIndex((name, index) => names.indexOf(name) !== index);
-  if (twice >= 0) throw invalidValue(toParam(twice), 'Two tools have the same name.');
+  const seen = new Set<string>();
+  for (const [index, name] of names.entries()) {
+    if (seen.has(name)) throw invalidValue(toParam(index), 'Two tools have the same name.');
+    seen.add(name);
+  }
 }
 
 /** For requests that demand a tool call. */

@@ -5,7 +5,8 @@ export interface Token {
   readonly text: string;
 }
 
-const maxTokens = 4_096;
+/** With the spaces, comments and names of alternatives between tokens. */
+const maxTokens = 8_192;
 
 /** What each form of a token is; null for what has no meaning here. The first that matches counts. */
 const forms: readonly [RegExp, (found: RegExpExecArray) => Token | null][] = [
@@ -29,14 +30,14 @@ const forms: readonly [RegExp, (found: RegExpExecArray) => Token | null][] = [
 
 /** Null if the grammar has something that is not supported. */
 export function tokenize(grammar: string): Token[] | null {
-  const tokens: Token[] = [];
+  const tokens: (Token | null)[] = [];
   for (let at = 0; at < grammar.length; ) {
     const found = findForm(grammar, at);
     if (found === null || tokens.length > maxTokens) return null;
-    if (found.token !== null) tokens.push(found.token);
+    tokens.push(found.token);
     at = found.end;
   }
-  return tokens;
+  return tokens.filter((token) => token !== null);
 }
 
 function findForm(grammar: string, at: number): { token: Token | null; end: number } | null {

@@ -124,7 +124,7 @@ function toCustomDefinition(
 ): Known['definition'] {
   const definition = format?.type === 'grammar' ? (format.definition ?? '') : '';
   const find = format?.syntax === 'regex' ? toRegex : toPattern;
-  const pattern = mayHavePattern ? find(definition) : null;
+  const pattern = mayHavePattern && definition !== '' ? find(definition) : null;
   const words =
     definition === ''
       ? ''
@@ -149,7 +149,7 @@ function toCustomDefinition(
 function toRegex(text: string): string | null {
   try {
     new RegExp(text, 'u');
-    return text === '' ? null : text;
+    return text;
   } catch {
     return null;
   }

@@ -77,4 +77,5 @@ test('a grammar that would grow without bound is left to words, at once', () => 
   assert.equal(toPattern(double('"a"')), null);
   assert.equal(toPattern(double('""')), '');
   assert.equal(toPattern(`start: ${'('.repeat(5_000)}`), null);
+  assert.equal(toPattern(`start: "a" ${'->b'.repeat(10_000)}`), null);
 });
