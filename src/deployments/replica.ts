@@ -239,11 +239,7 @@ export class Replica {
   /** From the start to the end of the engine. Never throws. */
   async #run({ start }: ReplicaOrder): Promise<void> {
     try {
-      this.#engine = await start({
-        report: (progress) => this.#report(progress, false),
-        reportWaiting: (progress) => this.#report(progress, true),
-        signal: this.#abort.signal,
-      });
+      this.#engine = await start({ report: this.#report, signal: this.#abort.signal });
       const ended = await this.#serve(this.#engine);
       if (this.#ending === null && ended !== null) this.failure = this.#explain(ended);
     } catch (error) {
@@ -259,11 +255,11 @@ export class Replica {
     this.#parts.changed();
   }
 
-  #report(progress: string, isWaiting: boolean): void {
+  #report = (progress: string, isWaiting = false): void => {
     this.#phase = progress;
     this.#isWaiting = isWaiting;
     this.#loadingSince = this.#parts.clock.now();
-  }
+  };
 
   /** Resolves with how the engine ended, or null if that is no failure. */
   async #serve(engine: Engine): Promise<Failure | null> {

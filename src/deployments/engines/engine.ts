@@ -58,10 +58,11 @@ export interface EngineOrder {
 
 /** How a replica follows the start of its engine. */
 export interface StartWatch {
-  /** Called with what is done before there is an engine. The engine loads from the last call on. */
-  report(progress: string): void;
-  /** As `report`, while it waits for what others use. Nothing is lost if it is stopped. */
-  reportWaiting(progress: string): void;
+  /**
+   * Called with what is done before there is an engine. The engine loads from the last call on. While it waits for a free
+   * machine, `isWaiting` is true: nothing is lost if it is stopped. Default: false.
+   */
+  report(progress: string, isWaiting?: boolean): void;
   /** The replica is stopped. */
   readonly signal: AbortSignal;
 }
