@@ -54,6 +54,7 @@ export class LiveDeployment {
   /** Requests that each replica had been given at the last tick, by its id. */
   #taken: ReadonlyMap<string, number> = new Map();
   #failures = 0;
+  /** When the last failure that counts was noted. */
   #failedAt = Number.NEGATIVE_INFINITY;
   /** The log of the last replica that failed. */
   #failedLog: readonly string[] = [];
@@ -352,11 +353,13 @@ export class LiveDeployment {
   }
 
   #noteFailure(now: number, replica: Replica, failure: Failure): void {
-    const wasSound = replica.readyAt !== null && now - replica.readyAt >= soundMs;
-    this.#failures = wasSound ? 1 : this.#failures + 1;
-    this.#failedAt = now;
     this.#failure = failure;
     this.#failedLog = replica.log();
+    const wasSound = replica.readyAt !== null && now - replica.readyAt >= soundMs;
+    // Replicas that start together fail together, for example if their weights can't be fetched. That counts once.
+    if (!wasSound && replica.startedAt <= this.#failedAt) return;
+    this.#failures = wasSound ? 1 : this.#failures + 1;
+    this.#failedAt = now;
   }
 
   #removeEnded(now: number): void {

@@ -119,6 +119,13 @@ describe('weights of deployments', () => {
     assert.match((await deployments.show('gated')).source ?? '', /v9/);
   });
 
+  test('a fetch that fails counts once for all replicas that wait for it', async () => {
+    await deployments.create('late', { source: 'acme/late', min: 3, max: 3 });
+    await until('it fails', async () => (await deployments.show('late')).reason !== null);
+    hub.add('acme/late', files);
+    await until('it is ready', async () => (await deployments.show('late')).status === 'ready');
+  });
+
   test('a model that does not fit is refused once its files say so', async () => {
     const large = { ...config, num_hidden_layers: 100_000, hidden_size: 1_048_576 };
     hub.add('acme/large', { ...files, 'config.json': Buffer.from(JSON.stringify(large)) });
