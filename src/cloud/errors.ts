@@ -119,6 +119,10 @@ export const insufficientCapacity = () =>
     'Choose an instance type with more availability, or try again later.',
   );
 
+/** For machines of deployments, which must be on a host that their server reaches. */
+export const noHostOffers = (type: string) =>
+  new CloudError(400, noCapacity, `No host that this server reaches offers ${type}.`);
+
 export const isCapacityMissing = (error: unknown): boolean =>
   error instanceof CloudError && error.code === noCapacity;
 

@@ -35,14 +35,14 @@ const startFirst = async (): Promise<Server> => {
   return { server, owner: await server.join() };
 };
 
-/** Another server on the same database, with a host of its own. */
-async function startAnother(first: Server): Promise<Server> {
+/** Another server on the same database, with a host of its own unless its settings say otherwise. */
+async function startAnother(first: Server, given: object = {}): Promise<Server> {
   const { databaseUrl, key } = first.server;
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-server-'));
   const on = { dataDir, databaseUrl };
   const server = await startTestServer({
     on,
-    config: { ...config, server: await toAddress() },
+    config: { ...config, server: await toAddress(), ...given },
     presetApiKey: key,
   });
   return { server, owner: server.withCookie(first.owner.cookie) };
@@ -130,6 +130,14 @@ describe('deployments of several servers', {
     const running = left.filter(({ status }) => status !== 'terminating').map(({ id }) => id);
     assert.equal(running.length, 1);
     assert(!running.includes(machine?.id ?? ''));
+  });
+
+  test('a type that only the host of another server offers is refused', async () => {
+    const second = await startAnother(await startFirst(), { cloud: { driver: 'none' } });
+    await deploy(second, 'cpu_1x_general');
+    assert.equal((await chat(second)).status, 503);
+    const { reason } = await show(second);
+    assert.match(reason ?? '', /No host that this server reaches offers cpu_1x_general\.$/);
   });
 
   describe('engines beside a server', () => {

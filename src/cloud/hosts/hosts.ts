@@ -18,6 +18,8 @@ import type { UnreachableHosts } from './unreachable-hosts.ts';
 export interface Hosts {
   all(): readonly HostState[];
   places(): readonly Place[];
+  /** False if the host is another server's own. Hosts that are silent now are included. */
+  monitors(hostId: string): boolean;
   /** Undefined if the host is silent, or is another server's own. */
   driverOf(hostId: string): Driver | undefined;
   /** Ids of the hosts for which `driverOf` returns a driver. */
@@ -108,6 +110,7 @@ export function createHosts(
   return {
     all,
     places: () => toPlaces(all()),
+    monitors: (hostId) => monitored.has(hostId),
     driverOf,
     reachable: () => rows.map(({ id }) => id).filter((id) => driverOf(id) !== undefined),
     reaches,

@@ -4,7 +4,7 @@
 import type { Duplex } from 'node:stream';
 import { serverOf } from '#accounts/audit.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
-import { isCapacityMissing } from '#cloud/errors.ts';
+import { isCapacityMissing, noHostOffers } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import { createOffers, type Offers } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
@@ -36,12 +36,13 @@ export interface EngineMachineState {
 }
 
 export interface EngineMachines {
+  /** Whether the type is listed, even if no host has machines of it. */
   offers(type: string): boolean;
   /** Whether a host that this server reaches has machines of the type. They may all be in use. */
   canLaunch(type: string): boolean;
   /**
-   * `writeRows` runs in the transaction of the launch. Returns false if every host that could run the machine is full now.
-   * Throws CloudError if it is refused.
+   * `writeRows` runs in the transaction of the launch. Returns false if every host that could run the machine is full or
+   * silent now. Throws CloudError if it is refused.
    */
   launch(order: EngineMachineOrder, writeRows: (tx: Tx) => Promise<void>): Promise<boolean>;
   /** Terminates the machine. Does nothing more than `writeRows` if it is gone. */
@@ -65,7 +66,7 @@ export interface EngineMachineParts {
   readonly launch: LaunchInstance;
   readonly instances: Instances;
   readonly events: InstanceEvents;
-  readonly hosts: Pick<Hosts, 'driverOf' | 'reachable' | 'places'>;
+  readonly hosts: Pick<Hosts, 'driverOf' | 'monitors' | 'reachable' | 'places'>;
   offers(): Offers;
 }
 
@@ -98,9 +99,8 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
         await parts.launch(serverOf(order.accountId), input, owner);
         return true;
       } catch (error) {
-        const { pool = null } = parts.offers().find(order.instanceType) ?? {};
-        // No host offers a type without a pool, so that waiting would be in vain.
-        if (pool === null || !isCapacityMissing(error)) throw error;
+        if (!isCapacityMissing(error)) throw error;
+        if (!mayBecomeFree(parts, order.instanceType)) throw noHostOffers(order.instanceType);
         return false;
       }
     },
@@ -139,12 +139,16 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
   };
 }
 
+/** False also if only another server's own host offers the type: to wait for that would be in vain. */
+const mayBecomeFree = ({ offers, hosts }: EngineMachineParts, type: string) =>
+  offers().find(type)?.pool === 'emulated' || isOffered(type, hosts.places(), hosts.monitors);
+
 function isOffered(
   type: string,
   places: readonly Place[],
-  reaches: (hostId: string) => boolean,
+  isAllowed: (hostId: string) => boolean,
 ): boolean {
-  const reached = places.filter(({ hostId }) => reaches(hostId));
-  const offers = createOffers(reached, { emulate: false, emulatedInstances: 0, prices: {} });
+  const allowed = places.filter(({ hostId }) => isAllowed(hostId));
+  const offers = createOffers(allowed, { emulate: false, emulatedInstances: 0, prices: {} });
   return (offers.find(type)?.pool ?? null) !== null;
 }
