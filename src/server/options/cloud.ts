@@ -10,11 +10,10 @@ import { readArchitecture, readSystemName } from '#cloud/placement/host-system.t
 import type { Config } from '#config/schema.ts';
 import { readFreeBytes } from '#lib/disk-space.ts';
 import { diskReserveReached } from '#lib/errors.ts';
+import { isSingleServer } from './single-server.ts';
 
-export function toCloudOptions(
-  { cloud, database, data_dir }: Config,
-  ownId: string | null,
-): CloudOptions {
+export function toCloudOptions(config: Config, ownId: string | null): CloudOptions {
+  const { cloud, data_dir } = config;
   const { driver, region } = cloud;
   return {
     ownHost:
@@ -42,8 +41,7 @@ export function toCloudOptions(
     rulesetsPerAccount: cloud.firewall_rulesets_per_account,
     sshKeysPerAccount: cloud.ssh_keys_per_account,
     leaseMs: 10_000,
-    // A SQLite file belongs to one server; PostgreSQL may have many.
-    singleServer: database.url === null,
+    singleServer: isSingleServer(config),
     keepsOrphans: () => existsSync(join(data_dir, keepOrphansFile)),
     system: readSystemName(),
     architecture: readArchitecture(),

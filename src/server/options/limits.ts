@@ -8,6 +8,7 @@ import type { RoomBounds } from '#http/body/room.ts';
 import type { FileLimits } from '#inference/apis/files/files.ts';
 import type { StoreOptions } from '#inference/apis/responses/store.ts';
 import type { DiskSpace } from '#lib/disk-space.ts';
+import { isSingleServer } from './single-server.ts';
 
 /** Limits of keys created from now on. */
 export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.key);
@@ -15,11 +16,10 @@ export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, lim
 export const toAccountDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.account);
 
 /** A server is presumed dead after half a lease without a sign of life: leases are renewed every third. */
-export const toOtherServers = (
-  { database, redis }: Config,
-  processId: string,
-): OtherServers | null =>
-  database.url === null ? null : { processId, silentMs: redis.url === null ? null : leaseMs / 2 };
+export const toOtherServers = (config: Config, processId: string): OtherServers | null =>
+  isSingleServer(config)
+    ? null
+    : { processId, silentMs: config.redis.url === null ? null : leaseMs / 2 };
 
 export const toOutageMs = ({ database }: Config) => database.outage_minutes * 60_000;
 

@@ -32,6 +32,7 @@ import {
   toSpoolBytes,
   toUsageRetention,
 } from '#server/options/limits.ts';
+import { isSingleServer } from '#server/options/single-server.ts';
 import type { Core } from './core.ts';
 
 export type Accounts = ReturnType<typeof openAccounts>;
@@ -86,7 +87,7 @@ export function openUsage({ config, clock, db, log, sqlite, metrics, processId }
   const writer = sqlite === null ? spooling : createUsageWriterThread(sqlite, inProcess);
   const rows = createUsageRecorder(
     { db, clock, log, writer },
-    { singleServer: sqlite !== null, processId },
+    { singleServer: isSingleServer(config), processId },
   );
   const retention = new UsageRetention(db, clock, log, toUsageRetention(config));
   watchUsage(metrics, () => ({

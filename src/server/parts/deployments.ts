@@ -16,6 +16,7 @@ import { ServerRows } from '#deployments/peers/server-rows.ts';
 import { ReplicaRows } from '#deployments/replica-rows.ts';
 import { DeploymentRows } from '#deployments/rows.ts';
 import { measureForeignMemory } from '#gpu/memory-in-use.ts';
+import { isSingleServer } from '#server/options/single-server.ts';
 import type { OpenedCloud } from './cloud.ts';
 import type { Core } from './core.ts';
 import type { Models, Serving } from './inference.ts';
@@ -53,10 +54,9 @@ export function openDeployments(
   const { registry } = backends;
   const runs = new DeploymentRuns(db, clock);
   const hourlyCents = (type: string) => offers().find(type)?.type.price_cents_per_hour ?? 0;
-  const servers =
-    core.sqlite === null
-      ? new ServerRows(db, clock, seal, { id: hostId, url: config.server.peer_url })
-      : null;
+  const servers = isSingleServer(config)
+    ? null
+    : new ServerRows(db, clock, seal, { id: hostId, url: config.server.peer_url });
   const endPulls = () => weights.pulls.endUnneeded();
   const shared = { clock, log, rows, runs, engines };
   const live = new LiveDeployments({ ...shared, registry, router, servers, hourlyCents, endPulls });

@@ -9,6 +9,7 @@ import { ResponseStore } from '#inference/apis/responses/store.ts';
 import { type AdmitParts, admit } from '#inference/serving/admit.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import { toStoreOptions } from '#server/options/limits.ts';
+import { isSingleServer } from '#server/options/single-server.ts';
 import type { Core } from './core.ts';
 
 export interface Responses extends ResponsesParts {
@@ -19,8 +20,7 @@ export interface Responses extends ResponsesParts {
 export function openResponses(core: Core, serve: Serve, admission: AdmitParts): Responses {
   const { db, clock, log, config, processId, seal } = core;
   const store = new ResponseStore(db, clock, toStoreOptions(config));
-  const isSingleServer = config.database.url === null;
-  const rows = new RunRows(db, clock, { runner: processId, isSingleServer });
+  const rows = new RunRows(db, clock, { runner: processId, singleServer: isSingleServer(config) });
   const background = new BackgroundResponses(
     {
       ...{ store, rows, clock, log, limits: admission.limits },

@@ -37,18 +37,18 @@ export class RunRows {
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #runner: string;
-  readonly #isSingleServer: boolean;
+  readonly #singleServer: boolean;
 
-  /** With `isSingleServer`, every run of another runner is lost. */
+  /** With `singleServer`, every run of another runner is lost. */
   constructor(
     db: Database,
     clock: Clock,
-    { runner, isSingleServer }: { runner: string; isSingleServer: boolean },
+    { runner, singleServer }: { runner: string; singleServer: boolean },
   ) {
     this.#db = db;
     this.#clock = clock;
     this.#runner = runner;
-    this.#isSingleServer = isSingleServer;
+    this.#singleServer = singleServer;
   }
 
   /** Counts the runs of an account, to be checked in the transaction that adds one. */
@@ -164,7 +164,7 @@ export class RunRows {
       .where((run) =>
         run.or([
           run('lease_until', '<', this.#clock.now()),
-          ...(this.#isSingleServer ? [run('runner', '!=', this.#runner)] : []),
+          ...(this.#singleServer ? [run('runner', '!=', this.#runner)] : []),
         ]),
       )
       .limit(maxRecovered)

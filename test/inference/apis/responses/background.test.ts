@@ -59,7 +59,7 @@ for (const database of databases) {
       { maxLive = 10, isDead = false, limits = unlimited } = {},
     ) {
       const store = new ResponseStore(db, clock, options);
-      const rows = new RunRows(db, clock, { runner: newId(), isSingleServer: false });
+      const rows = new RunRows(db, clock, { runner: newId(), singleServer: false });
       const parts = { store, rows, limits, generate: generate ?? never, clock, log };
       const background = new BackgroundResponses(parts, maxLive);
       if (generate === null) background.stop();
