@@ -66,8 +66,8 @@ export class LiveDeployments {
       clock,
       serverId: parts.servers?.id ?? '',
       changed: () => this.tick(),
-      silent: (deployment, reason) =>
-        log.warn({ deployment, reason }, 'the server of a deployment does not answer'),
+      silent: (deployment, err) =>
+        log.warn({ deployment, err }, 'the server of a deployment does not answer'),
     });
     router.onWaiting = (model) => {
       if (this.#runs(model) || this.#remotes.has(model)) this.tick();

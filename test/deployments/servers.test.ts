@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { Client } from 'pg';
 import type { DeploymentView } from '#deployments/schema.ts';
+import type { Clock } from '#lib/clock.ts';
 import { noPostgres } from '#test/support/databases.ts';
 import { testEngine } from '#test/support/deployments.ts';
 import { findFreePort } from '#test/support/free-port.ts';
@@ -27,16 +28,16 @@ async function toAddress() {
   return { port, peer_url: `http://127.0.0.1:${port}` };
 }
 
-const startFirst = async (): Promise<Server> => {
+const startFirst = async (given: object = {}): Promise<Server> => {
   const server = await startTestServer({
     database: 'postgres',
-    config: { ...config, server: await toAddress() },
+    config: { ...config, server: { ...(await toAddress()), ...given } },
   });
   return { server, owner: await server.join() };
 };
 
 /** Another server on the same database, with a host of its own unless its settings say otherwise. */
-async function startAnother(first: Server, given: object = {}): Promise<Server> {
+async function startAnother(first: Server, given: object = {}, clock?: Clock): Promise<Server> {
   const { databaseUrl, key } = first.server;
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-server-'));
   const on = { dataDir, databaseUrl };
@@ -44,6 +45,7 @@ async function startAnother(first: Server, given: object = {}): Promise<Server> 
     on,
     config: { ...config, server: await toAddress(), ...given },
     presetApiKey: key,
+    ...(clock && { clock }),
   });
   return { server, owner: server.withCookie(first.owner.cookie) };
 }
@@ -138,6 +140,24 @@ describe('deployments of several servers', {
     assert.equal((await chat(second)).status, 503);
     const { reason } = await show(second);
     assert.match(reason ?? '', /No host that this server reaches offers cpu_1x_general\.$/);
+  });
+
+  test('requests are refused if the server of the deployment does not answer at its peer_url', async () => {
+    let turnedMs = 0;
+    const clock = { now: () => Date.now() + turnedMs };
+    const first = await startFirst({ peer_url: `http://127.0.0.1:${await findFreePort()}` });
+    await deploy(first, 'cpu_1x_general');
+    const second = await startAnother(first, {}, clock);
+    let response: Response | undefined;
+    void chat(second).then((answer) => {
+      response = answer;
+    });
+    await until('the request is refused', () => {
+      turnedMs += 1_000;
+      return response;
+    });
+    assert.equal(response?.status, 503);
+    assert.match((await response?.text()) ?? '', /The server of the deployment tested does not answer/);
   });
 
   describe('engines beside a server', () => {

@@ -18,7 +18,7 @@ export interface RemoteParts {
   /** Called when the other server has answered. */
   changed(): void;
   /** Called when the other server no longer answers. */
-  silent(name: string, reason: string): void;
+  silent(name: string, err: Error): void;
 }
 
 /** Timeout of a call. The other server delays its answer by up to a second. */
@@ -27,6 +27,8 @@ const timeoutMs = 5_000;
 const askEveryMs = 5_000;
 /** The same while requests wait that it can't serve. */
 const retryMs = 1_000;
+/** Requests wait for a server that is silent for less than this: it may be lost, so that another takes over. */
+const maxSilenceMs = 30_000;
 const maxAnswerBytes = 1_048_576;
 
 export class RemoteDeployment {
@@ -36,7 +38,8 @@ export class RemoteDeployment {
   #peer: Peer | null;
   #state: PeerState = unknownState;
   #askedAt = Number.NEGATIVE_INFINITY;
-  #isSilent = false;
+  /** Since when the other server has not answered; null if it did. */
+  #silentSince: number | null = null;
   #isAsking = false;
 
   constructor(parts: RemoteParts, stored: Stored, peer: Peer | null) {
@@ -54,7 +57,10 @@ export class RemoteDeployment {
   }
 
   set(stored: Stored, peer: Peer | null): void {
-    if (peer?.key !== this.#peer?.key) this.#state = unknownState;
+    if (peer?.key !== this.#peer?.key) {
+      this.#state = unknownState;
+      this.#silentSince = null;
+    }
     this.#stored = stored;
     this.#peer = peer;
   }
@@ -62,7 +68,7 @@ export class RemoteDeployment {
   /** Must be called about once a second, and when a request begins to wait. */
   tick(waiting: number): void {
     const { is_ready: isReady, obstacle } = this.#state;
-    const busyMs = obstacle === null && !this.#isSilent ? 0 : retryMs;
+    const busyMs = obstacle === null && this.#silentSince === null ? 0 : retryMs;
     const everyMs = waiting > 0 && !isReady ? busyMs : askEveryMs;
     const isDue = this.#parts.clock.now() - this.#askedAt >= everyMs;
     if (isDue && !this.#isAsking && this.#peer !== null) void this.#ask(waiting);
@@ -71,10 +77,10 @@ export class RemoteDeployment {
   /** What the registry of backends is given. */
   toModel(): DeployedModel {
     const { name, spec } = this.#stored;
-    const { is_ready: isReady, obstacle, ready_by: readyBy } = this.#state;
+    const { is_ready: isReady, ready_by: readyBy } = this.#state;
     const hold = {
       ...toHoldLimits(spec),
-      obstacle,
+      obstacle: this.#obstacle,
       readyBy,
       progress: () => this.#state.progress,
     };
@@ -97,6 +103,13 @@ export class RemoteDeployment {
     };
   }
 
+  get #obstacle(): string | null {
+    const since = this.#silentSince;
+    const isSilent = since !== null && this.#parts.clock.now() - since >= maxSilenceMs;
+    if (!isSilent) return this.#state.obstacle;
+    return `The server of the deployment ${this.#stored.name} does not answer.`;
+  }
+
   get #address(): string {
     return `${this.#peer?.url.replace(/\/+$/, '')}/peer/v1/deployments/${this.#stored.id}`;
   }
@@ -108,7 +121,7 @@ export class RemoteDeployment {
     this.#isAsking = false;
     this.#state = state ?? unknownState;
     this.#askedAt = this.#parts.clock.now();
-    if (state !== null) this.#isSilent = false;
+    if (state !== null) this.#silentSince = null;
     this.#parts.changed();
   }
 
@@ -117,9 +130,9 @@ export class RemoteDeployment {
     return this.#fetch<Answer>(path).catch(() => null);
   }
 
-  #noteSilence = ({ message }: Error): null => {
-    if (!this.#isSilent) this.#parts.silent(this.#stored.name, message);
-    this.#isSilent = true;
+  #noteSilence = (err: Error): null => {
+    if (this.#silentSince === null) this.#parts.silent(this.#stored.name, err);
+    this.#silentSince ??= this.#parts.clock.now();
     return null;
   };
 
