@@ -18,7 +18,7 @@ import { LiveDeployment, type LiveParts } from './live-deployment.ts';
 import type { StoredReplica } from './replica-rows.ts';
 import type { DeploymentRows, Stored } from './rows.ts';
 import type { DeploymentView } from './schema.ts';
-import { toView } from './view.ts';
+import { toSettingsView, toView } from './view.ts';
 
 export interface LiveDeploymentsParts {
   readonly clock: Clock;
@@ -87,11 +87,12 @@ export class LiveDeployments {
     return this.#all.get(id);
   }
 
-  /** Another server knows more about a deployment that it runs. */
   view(stored: Stored): DeploymentView {
     const live = this.#all.get(stored.id);
+    const view = toView(stored, live, this.#waiting(stored.spec.model));
     const remote = live === undefined ? this.#remotes.findView(stored.id) : null;
-    return remote ?? toView(stored, live, this.#waiting(stored.spec.model));
+    // Its server knows the replicas. The settings that it has told may be older than the row.
+    return remote === null ? view : { ...remote, ...toSettingsView(stored) };
   }
 
   /** The last lines that its engine printed. */
@@ -182,9 +183,14 @@ export class LiveDeployments {
 
   /** Another server runs it now. */
   #leave(id: string, live: LiveDeployment): void {
-    this.#all.delete(id);
-    this.#parts.runs.forget(id);
+    this.#forget(id);
     void live.leave();
+  }
+
+  #forget(id: string): void {
+    this.#all.delete(id);
+    this.#demand.forget(id);
+    this.#parts.runs.forget(id);
   }
 
   /** Must be called about once a second. It reads no database. */
@@ -200,10 +206,7 @@ export class LiveDeployments {
     const gone = [...this.#all].filter(([, live]) => live.isGone);
     if (gone.length === 0) return;
     // Only now: what waited for a removed deployment was told so.
-    for (const [id] of gone) {
-      this.#all.delete(id);
-      this.#parts.runs.forget(id);
-    }
+    for (const [id] of gone) this.#forget(id);
     this.sweep().catch((err) => this.#parts.log.warn({ err }, 'old weights were not removed'));
     this.#publish();
   }

@@ -6,23 +6,32 @@ import type { Stored } from './rows.ts';
 import type { ReplicaFacts } from './scale.ts';
 import type { DeploymentView } from './schema.ts';
 
-/** `live` is undefined if this server does not run it. `waiting` is the number of requests that wait for its model. */
-export function toView(
-  stored: Stored,
-  live: LiveDeployment | undefined,
-  waiting: number,
-): DeploymentView {
-  const { env, ...spec } = stored.spec;
-  const replicas = live?.replicas() ?? [];
+/** What the row says. */
+export function toSettingsView({ spec: { env, ...spec }, ...stored }: Stored) {
   return {
     id: stored.id,
     name: stored.name,
     ...spec,
     args: [...spec.args],
     schedule: [...spec.schedule],
-    current_min: live?.min ?? spec.min,
     env: Object.keys(env),
     revision: stored.revision,
+    can_roll_back: stored.canRollBack,
+    in_file: stored.inFile,
+    created_at: new Date(stored.createdAt).toISOString(),
+  };
+}
+
+/** `live` is undefined if this server does not run it. `waiting` is the number of requests that wait for its model. */
+export function toView(
+  stored: Stored,
+  live: LiveDeployment | undefined,
+  waiting: number,
+): DeploymentView {
+  const replicas = live?.replicas() ?? [];
+  return {
+    ...toSettingsView(stored),
+    current_min: live?.min ?? stored.spec.min,
     status: toStatus(stored, live),
     reason: live?.reason ?? null,
     running: replicas.reduce((sum, { outstanding }) => sum + outstanding, 0),
@@ -37,9 +46,6 @@ export function toView(
       started_at: new Date(replica.startedAt).toISOString(),
       ready_at: replica.readyAt === null ? null : new Date(replica.readyAt).toISOString(),
     })),
-    can_roll_back: stored.canRollBack,
-    in_file: stored.inFile,
-    created_at: new Date(stored.createdAt).toISOString(),
   };
 }
 

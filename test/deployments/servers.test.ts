@@ -199,6 +199,11 @@ describe('deployments of several servers', {
       assert.deepEqual(await log(second), await log(first));
     });
 
+    test('are changed by every server', async () => {
+      const changed = await call(second, 'POST', '/deployments/tested', { hold_requests: 50 });
+      assert.deepEqual([changed.hold_requests, changed.replicas.length], [50, 1]);
+    });
+
     test('are reached by servers of the same database alone', async () => {
       const { id } = await show(first);
       for (const [method, path] of [

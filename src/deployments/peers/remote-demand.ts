@@ -25,6 +25,10 @@ export class RemoteDemand {
     this.#said.set(deploymentId, servers);
   }
 
+  forget(deploymentId: string): void {
+    this.#said.delete(deploymentId);
+  }
+
   of(deploymentId: string): number {
     const servers = this.#said.get(deploymentId);
     if (servers === undefined) return 0;
