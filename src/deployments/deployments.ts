@@ -18,6 +18,7 @@ import {
   noSuchInstanceType,
   nothingToRollBack,
   onlyChatModels,
+  serverSilent,
   tooManyDeployments,
 } from './errors.ts';
 import { applyFile, type FileDeployments } from './file-deployments.ts';
@@ -53,10 +54,10 @@ export class Deployments {
   }
 
   /** Adopts the machines of an earlier process, terminates those that no deployment wants, and starts what is missing. */
-  async start(accountId: string, inFile: FileDeployments): Promise<void> {
+  async start(accountId: string, settings: FileDeployments): Promise<void> {
     this.#fileAccountId = accountId;
     await this.#live.start();
-    await this.configure(inFile);
+    await this.configure(settings);
     await this.#live.releaseUnwanted();
   }
 
@@ -126,8 +127,8 @@ export class Deployments {
     });
   }
 
-  rollBack(session: SessionPrincipal, name: string): Promise<void> {
-    return this.#change(session, name, 'deployment.rolled_back', async (tx, stored) => {
+  async rollBack(session: SessionPrincipal, name: string): Promise<void> {
+    await this.#change(session, name, 'deployment.rolled_back', async (tx, stored) => {
       const { rows } = this.#parts;
       if (stored.inFile) throw inFile(name);
       const previous: DeploymentSpec | undefined = await rows.previous(tx, stored);
@@ -139,10 +140,12 @@ export class Deployments {
   /** A start after failures tries again. */
   async setStopped(session: SessionPrincipal, name: string, isStopped: boolean): Promise<void> {
     const action = isStopped ? 'deployment.stopped' : 'deployment.started';
-    await this.#change(session, name, action, async (tx, stored) => {
-      await this.#parts.rows.setStopped(tx, stored, isStopped);
-      if (!isStopped) this.#live.find(stored.id)?.forgive();
-    });
+    const before = await this.#change(session, name, action, (tx, stored) =>
+      this.#parts.rows.setStopped(tx, stored, isStopped),
+    );
+    // If it was stopped, its server sees that in the row.
+    if (!isStopped && !before.isStopped && !(await this.#live.forgive(before.id)))
+      throw serverSilent(name);
   }
 
   async remove(session: SessionPrincipal, name: string): Promise<void> {
@@ -171,6 +174,7 @@ export class Deployments {
     return spec;
   }
 
+  /** Returns the deployment as it was. */
   async #change(
     session: SessionPrincipal,
     name: string,
@@ -180,18 +184,20 @@ export class Deployments {
       | 'deployment.stopped'
       | 'deployment.started',
     act: (tx: Tx, stored: Stored) => Promise<void>,
-  ): Promise<void> {
+  ): Promise<Stored> {
     const { rows, audit } = this.#parts;
-    await this.#write(async (tx) => {
+    return this.#write(async (tx) => {
       const stored = await rows.find(tx, session.accountId, name);
       if (stored === undefined) throw noSuchDeployment(name);
       await act(tx, stored);
       await audit.record(tx, session, { action, resourceId: name });
+      return stored;
     });
   }
 
-  async #write(action: (tx: Tx) => Promise<void>): Promise<void> {
-    await this.#parts.db.transaction().execute(action);
+  async #write<Result>(action: (tx: Tx) => Promise<Result>): Promise<Result> {
+    const result = await this.#parts.db.transaction().execute(action);
     await this.#live.refresh();
+    return result;
   }
 }

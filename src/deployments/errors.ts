@@ -21,6 +21,11 @@ export const inFile = (name: string) =>
     `${name} comes from the configuration file. Change or remove it there, under deployments, and send the server SIGHUP.`,
   );
 
+export const serverSilent = (name: string) =>
+  conflict(
+    `The server that runs ${name} can't be reached from this one. Send the request to that server, and check its server.peer_url.`,
+  );
+
 export const doesNotFit = (model: string, need: string) =>
   conflict(
     `${model} does not fit: it needs ${need}. Lower target or the context, quantise the model, or set check_memory to false.`,

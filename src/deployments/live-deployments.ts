@@ -100,6 +100,15 @@ export class LiveDeployments {
     return this.#all.get(id)?.log() ?? this.#remotes.findLog(id);
   }
 
+  /** Lets it start again after failures. Returns false if another server runs it and does not answer. */
+  async forgive(id: string): Promise<boolean> {
+    const live = this.#all.get(id);
+    if (live === undefined) return this.#remotes.forgive(id);
+    live.forgive();
+    this.tick();
+    return true;
+  }
+
   /** Requests for the deployment wait on another server. */
   noteDemand(id: string, serverId: string, waiting: number): void {
     this.#demand.set(id, serverId, waiting);

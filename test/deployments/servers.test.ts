@@ -204,10 +204,24 @@ describe('deployments of several servers', {
       assert.deepEqual([changed.hold_requests, changed.replicas.length], [50, 1]);
     });
 
+    test('are started again after failures by every server', async () => {
+      const file = join(mkdtempSync(join(tmpdir(), 'millrace-file-')), 'file');
+      const script = `[ -e ${file} ] && exec '${testEngine.program}' '${testEngine.args}'`;
+      const shell = { engine: 'command', program: '/bin/sh', args: ['-c', script] };
+      const failing = { name: 'failing', model: 'llama3.1-8b-instruct', min: 1, ...shell };
+      await call(first, 'POST', '/deployments', failing);
+      const status = async () => (await call(second, 'GET', '/deployments/failing')).status;
+      await until('it has failed', async () => (await status()) === 'failed');
+      writeFileSync(file, '');
+      await call(second, 'POST', '/deployments/failing/start');
+      await until('it is ready', async () => (await status()) === 'ready');
+    });
+
     test('are reached by servers of the same database alone', async () => {
       const { id } = await show(first);
       for (const [method, path] of [
         ['POST', 'demand'],
+        ['POST', 'forgive'],
         ['POST', 'v1/chat/completions'],
         ['POST', 'tokenize'],
         ['GET', 'log'],

@@ -52,6 +52,11 @@ export class PeerService {
     return this.#deployments.find(id)?.model ?? id;
   }
 
+  /** Lets the deployment start again after failures. */
+  async forgive(id: string): Promise<void> {
+    await this.#deployments.forgive(this.#find(id).id);
+  }
+
   log(id: string): DeploymentLog {
     return { lines: [...this.#find(id).log()] };
   }

@@ -125,9 +125,9 @@ export class RemoteDeployment {
     this.#parts.changed();
   }
 
-  /** Reads what the other server knows about the deployment. Returns null if it does not answer. */
-  read<Answer>(path: string): Promise<Answer | null> {
-    return this.#fetch<Answer>(path).catch(() => null);
+  /** A POST request if there is a body. Returns null if the other server does not answer. */
+  call<Answer>(path: string, body?: object): Promise<Answer | null> {
+    return this.#fetch<Answer>(path, body).catch(() => null);
   }
 
   #noteSilence = (err: Error): null => {

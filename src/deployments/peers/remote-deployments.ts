@@ -55,7 +55,13 @@ export class RemoteDeployments {
     return this.#all.get(id)?.view ?? null;
   }
 
+  /** Returns false if its server does not answer. */
+  async forgive(id: string): Promise<boolean> {
+    const answer = await this.#all.get(id)?.call('/forgive', {});
+    return answer != null;
+  }
+
   async findLog(id: string): Promise<readonly string[]> {
-    return (await this.#all.get(id)?.read<DeploymentLog>('/log'))?.lines ?? [];
+    return (await this.#all.get(id)?.call<DeploymentLog>('/log'))?.lines ?? [];
   }
 }

@@ -51,6 +51,10 @@ function stateRoutes(scope: FastifyInstance, service: PeerService): void {
     const { server, waiting } = request.body;
     return service.takeDemand(request.params.id, server, waiting);
   });
+  app.post('/:id/forgive', { schema: { hide: true, params } }, async (request) => {
+    await service.forgive(request.params.id);
+    return {};
+  });
   app.get('/:id/log', { schema: { hide: true, params } }, async (request) =>
     service.log(request.params.id),
   );
