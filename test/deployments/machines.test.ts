@@ -217,7 +217,10 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
     assert.match(await (await chat()).text(), /The machine has no such program/);
     await call('POST', '/deployments/tested', { runs_on: 'gpu_8x_h100_sxm5' });
     assert.equal((await chat()).status, 503);
-    assert.match((await show()).reason ?? '', /No host that this server reaches offers gpu_8x_h100_sxm5\.$/);
+    assert.match(
+      (await show()).reason ?? '',
+      /No host that this server reaches offers gpu_8x_h100_sxm5\.$/,
+    );
     assert.deepEqual(await instances(), []);
   });
 

@@ -2,10 +2,11 @@
 // machines when theirs is lost. Scripted machines answer with their id.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import type { DeploymentView } from '#deployments/schema.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -92,8 +93,11 @@ const deploy = (server: Server, runsOn: string) =>
 const show = (server: Server) => call(server, 'GET', '/deployments/tested');
 const instances = (server: Server) =>
   call<{ id: string; status: string }[]>(server, 'GET', '/instances');
-const chat = ({ server }: Server, given: object = {}) =>
+const readLog = async (server: Server) =>
+  (await call<{ lines: string[] }>(server, 'GET', '/deployments/tested/log')).lines;
+const chat = ({ server }: Server, given: object = {}, init: RequestInit = {}) =>
   server.fetch('/v1/chat/completions', {
+    ...init,
     json: { model, messages: [{ role: 'user', content: 'Hi' }], ...given },
   });
 
@@ -152,20 +156,23 @@ describe('deployments of several servers', {
     void chat(second).then((answer) => {
       response = answer;
     });
-    await until('the request is refused', () => {
+    const refused = await until('the request is refused', () => {
       turnedMs += 1_000;
       return response;
     });
-    assert.equal(response?.status, 503);
-    assert.match((await response?.text()) ?? '', /The server of the deployment tested does not answer/);
+    assert.equal(refused.status, 503);
+    assert.match(await refused.text(), /The server of the deployment tested does not answer/);
   });
 
   describe('engines beside a server', () => {
     let first: Server;
     let second: Server;
+    /** While this file does not exist, streams stop before their last token. */
+    const lastFile = join(mkdtempSync(join(tmpdir(), 'millrace-file-')), 'last');
     before(async () => {
       first = await startFirst();
-      const env = { LOAD_MS: '500', TOKENS: '20' };
+      writeFileSync(lastFile, '');
+      const env = { LOAD_MS: '500', TOKENS: '20', LAST_FILE: lastFile };
       const vllm = { engine: 'vllm', program: writeProgram(), args: [], source: '/nowhere' };
       await call(first, 'POST', '/deployments', { name: 'tested', model, ...vllm, env });
       second = await startAnother(first);
@@ -188,15 +195,11 @@ describe('deployments of several servers', {
     });
 
     test('are shown by every server', async () => {
-      const here = await show(first);
-      const there = await until('it is shown', async () => {
-        const shown = await show(second);
-        return shown.replicas.length === 1 ? shown : null;
+      await until('they show the same', async () => {
+        const { replicas } = await show(first);
+        return replicas.length === 1 && isDeepStrictEqual((await show(second)).replicas, replicas);
       });
-      assert.deepEqual(there.replicas, here.replicas);
-      const log = (server: Server) =>
-        call<{ lines: string[] }>(server, 'GET', '/deployments/tested/log');
-      assert.deepEqual(await log(second), await log(first));
+      assert.deepEqual(await readLog(second), await readLog(first));
     });
 
     test('are changed by every server', async () => {
@@ -210,7 +213,7 @@ describe('deployments of several servers', {
       const shell = { engine: 'command', program: '/bin/sh', args: ['-c', script] };
       const failing = { name: 'failing', model: 'llama3.1-8b-instruct', min: 1, ...shell };
       await call(first, 'POST', '/deployments', failing);
-      const status = async () => (await call(second, 'GET', '/deployments/failing')).status;
+      const status = async () => (await call(first, 'GET', '/deployments/failing')).status;
       await until('it has failed', async () => (await status()) === 'failed');
       writeFileSync(file, '');
       await call(second, 'POST', '/deployments/failing/start');
@@ -236,6 +239,27 @@ describe('deployments of several servers', {
       const response = await second.server.fetch('/v1/tokenize', { json: { model, prompt: 'Hi' } });
       const { tokens } = (await response.json()) as { tokens: number[] };
       assert.deepEqual([response.headers.get('x-served-by'), tokens], ['tested', [7, 8, 9]]);
+    });
+
+    test('end a request of another server whose client leaves', async () => {
+      rmSync(lastFile);
+      const client = new AbortController();
+      await chat(second, { stream: true }, { signal: client.signal });
+      client.abort();
+      await until('it has ended', async () => (await readLog(first)).includes('a client left'));
+      await until('nothing runs', async () => (await show(first)).running === 0);
+    });
+
+    test('that die in a stream of another server end it with an error, or the next one continues it', async () => {
+      const response = await chat(second, { stream: true });
+      const [, pid] = /^process (\d+)$/m.exec((await readLog(first)).join('\n')) ?? [];
+      process.kill(Number(pid), 'SIGKILL');
+      writeFileSync(lastFile, '');
+      assert.match(await response.text(), /"error"|\[DONE\]/);
+      await until('the next one answers', async () => {
+        const again = await chat(second);
+        return again.status === 200 && again.headers.get('x-served-by') === 'tested';
+      });
     });
 
     test('are not started elsewhere when their server has gone', async () => {

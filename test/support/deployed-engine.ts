@@ -31,6 +31,7 @@ if (FAIL !== '') {
   console.error(FAIL);
   process.exit(1);
 }
+console.log(`process ${process.pid}`);
 console.log(`loading version ${VERSION}`);
 const isFirst = FIRST_FILE !== '' && !existsSync(FIRST_FILE);
 if (isFirst) writeFileSync(FIRST_FILE, '');
@@ -90,6 +91,7 @@ const server = createServer(async (request, response) => {
     return reply(200, { ...shared, object: 'chat.completion', choices, usage });
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.once('close', () => response.writableFinished || console.log('a client left'));
   const send = (choices: unknown[], rest = {}) =>
     response.write(
       `data: ${JSON.stringify({ ...shared, object: 'chat.completion.chunk', choices, ...rest })}\n\n`,
