@@ -40,6 +40,7 @@ const notOffered: Record<string, number[]> = {
   'POST /api/v1/deployments/:name/start': [403],
   // Only servers may call each other, and on SQLite there is one.
   'POST /peer/v1/deployments/:id/demand': [401, 404],
+  'POST /peer/v1/deployments/:id/forgive': [401, 404],
   'POST /peer/v1/deployments/:id/v1/chat/completions': [401, 404],
   'POST /peer/v1/deployments/:id/v1/completions': [401, 404],
   'POST /peer/v1/deployments/:id/tokenize': [401, 404],
