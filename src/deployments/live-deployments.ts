@@ -89,10 +89,11 @@ export class LiveDeployments {
 
   view(stored: Stored): DeploymentView {
     const live = this.#all.get(stored.id);
-    const view = toView(stored, live, this.#waiting(stored.spec.model));
     const remote = live === undefined ? this.#remotes.findView(stored.id) : null;
     // Its server knows the replicas. The settings that it has told may be older than the row.
-    return remote === null ? view : { ...remote, ...toSettingsView(stored) };
+    return remote === null
+      ? toView(stored, live, this.#waiting(stored.spec.model))
+      : { ...remote, ...toSettingsView(stored) };
   }
 
   /** The last lines that its engine printed. */

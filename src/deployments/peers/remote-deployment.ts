@@ -9,7 +9,7 @@ import type { DeployedModel } from '#inference/backends/registry.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type PeerState, unknownState } from './peer-state.ts';
-import type { Peer } from './server-rows.ts';
+import { graceMs, type Peer } from './server-rows.ts';
 
 export interface RemoteParts {
   readonly clock: Clock;
@@ -27,8 +27,6 @@ const timeoutMs = 5_000;
 const askEveryMs = 5_000;
 /** The same while requests wait that it can't serve. */
 const retryMs = 1_000;
-/** Requests wait for a server that is silent for less than this: it may be lost, so that another takes over. */
-const maxSilenceMs = 30_000;
 const maxAnswerBytes = 1_048_576;
 
 export class RemoteDeployment {
@@ -105,7 +103,8 @@ export class RemoteDeployment {
 
   get #obstacle(): string | null {
     const since = this.#silentSince;
-    const isSilent = since !== null && this.#parts.clock.now() - since >= maxSilenceMs;
+    // For a shorter time, requests wait: the server may be lost, so that another takes over.
+    const isSilent = since !== null && this.#parts.clock.now() - since >= graceMs;
     if (!isSilent) return this.#state.obstacle;
     return `The server of the deployment ${this.#stored.name} does not answer.`;
   }

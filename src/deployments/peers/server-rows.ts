@@ -15,7 +15,7 @@ export interface Peer {
 
 const beatEveryMs = 5_000;
 /** After this time without a sign of life, a server is lost. */
-const graceMs = 30_000;
+export const graceMs = 30_000;
 /** After this time, the row of a lost server is deleted. */
 const keptMs = 30 * 86_400_000;
 

@@ -181,6 +181,7 @@ const mediaMembers = [
   'file',
   'url',
 ] as const;
+
 /** Some proxies fetch an address wherever a file, its id or its content is expected. */
 function findRemote(messages: readonly ChatMessage[]): Remote[] {
   const found: Remote[] = [];

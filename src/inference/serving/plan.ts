@@ -63,8 +63,8 @@ export async function planRequest(
   if (maxPrompt + completion > minContextLimit(backends, asked)) {
     return planLongRequest(parts, asked, request, maxPrompt);
   }
-  const served = toServedTask(request.task, asked, fitsMaximum(request.task, asked));
-  const task = withReadableParts(backends, asked, served);
+  const given = toServedTask(request.task, asked, fitsMaximum(request.task, asked));
+  const task = withReadableParts(backends, asked, given);
   return { served: asked, task, promptTokens: null, unfit: findUnable(backends, asked, task) };
 }
 
@@ -123,8 +123,8 @@ async function planLongRequest(
   await yieldToEventLoop();
   const completion = isFitted ? null : toMaxTokens(request.task);
   const { served, length } = await findServed(parts, asked, request, { maxPrompt, completion });
-  const servedTask = toServedTask(request.task, served, isFitted);
-  const task = withReadableParts(parts.backends, served, servedTask);
+  const given = toServedTask(request.task, served, isFitted);
+  const task = withReadableParts(parts.backends, served, given);
   const unable = findUnable(parts.backends, served, task);
   const able = parts.backends.forModel(served.id).filter((backend) => !unable.has(backend));
   const needed = length.min + (completion ?? 1);
