@@ -1,5 +1,5 @@
 // The endpoints of deployments, our extension of the cloud API. Everyone who may use the cloud may see them. Only an owner
-// may change them, because engines run as processes of the server.
+// may change them, because engines run as processes of the server, and see what may hold secrets.
 
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
@@ -42,7 +42,8 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
     '/',
     { schema: { tags, summary: 'List deployments', response: ok(Type.Array(DeploymentView)) } },
     async (request) => {
-      return { data: await deployments.list(principalOf(request).accountId) };
+      const all = await deployments.list(principalOf(request).accountId);
+      return { data: all.map((one) => hideSecrets(request, one)) };
     },
   );
   app.get(
@@ -165,7 +166,14 @@ function actionRoutes(scope: FastifyInstance, deployments: Deployments): void {
 
 async function view(deployments: Deployments, request: FastifyRequest, name: string) {
   const { accountId } = principalOf(request);
-  return { data: await deployments.get(accountId, name) };
+  return { data: hideSecrets(request, await deployments.get(accountId, name)) };
+}
+
+/** Arguments and set-up scripts may hold secrets, so only owners see them. */
+function hideSecrets(request: FastifyRequest, one: DeploymentView): DeploymentView {
+  const principal = principalOf(request);
+  const isOwner = principal.kind === 'session' && principal.role === 'owner';
+  return isOwner ? one : { ...one, args: null, setup: null };
 }
 
 function requireOwner(request: FastifyRequest): SessionPrincipal {

@@ -121,9 +121,11 @@ export const DeploymentView = Type.Object({
   engine: OneOf(deploymentEngines),
   source: Nullable,
   program: Nullable,
-  args: Type.Array(Type.String()),
+  /** Arguments may hold secrets: null for callers who may not change deployments. */
+  args: Type.Union([Type.Array(Type.String()), Type.Null()]),
   runs_on: Type.String(),
   image: Nullable,
+  /** Null also for callers who may not change deployments. */
   setup: Nullable,
   /** Names of the variables. Their values are not shown. */
   env: Type.Array(Type.String()),

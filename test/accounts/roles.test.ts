@@ -140,6 +140,30 @@ describe('roles', () => {
     }
   });
 
+  test('only owners see the arguments and the set-up script of a deployment', async () => {
+    const secrets = { args: ['--token', 'hush'], setup: 'login hush' };
+    await owner('/api/v1/deployments', {
+      headers: { origin: server.url },
+      json: {
+        ...{ name: 'closed', model: 'hermes3-8b', engine: 'command', program: 'engine' },
+        ...{ runs_on: 'cpu_1x_general', ...secrets },
+      },
+    });
+    type View = { name: string; args: unknown; setup: unknown };
+    const callers: [string, Pick<TestServer, 'fetch'>['fetch'], Omit<View, 'name'>][] = [
+      ['owner', owner, secrets],
+      ['member', member, { args: null, setup: null }],
+      ['viewer', viewer, { args: null, setup: null }],
+      ['key', server.fetch, { args: null, setup: null }],
+    ];
+    for (const [who, call, expected] of callers) {
+      const one = (await (await call('/api/v1/deployments/closed')).json()) as { data: View };
+      const all = (await (await call('/api/v1/deployments')).json()) as { data: View[] };
+      for (const seen of [one.data, all.data.find(({ name }) => name === 'closed')])
+        assert.deepEqual({ args: seen?.args, setup: seen?.setup }, expected, who);
+    }
+  });
+
   test('a stored response is read by its account, changed by members, and unknown to another', async () => {
     const created = await member('/v1/responses', {
       json: { model: 'hermes3-8b', input: 'Hello', max_output_tokens: 4 },

@@ -27,9 +27,11 @@ export const DeploymentFacts = ({ deployment }: { deployment: DeploymentView }) 
       </Fact>
       <Fact name="Source">{deployment.source ?? 'Not set'}</Fact>
       <Fact name="Program">{deployment.program ?? 'Not set'}</Fact>
-      <Fact name="Arguments">
-        {deployment.args.length === 0 ? 'None' : <Code>{deployment.args.join(' ')}</Code>}
-      </Fact>
+      {deployment.args !== null && (
+        <Fact name="Arguments">
+          {deployment.args.length === 0 ? 'None' : <Code>{deployment.args.join(' ')}</Code>}
+        </Fact>
+      )}
       <Fact name="Environment">{deployment.env.join(', ') || 'None'}</Fact>
       <Fact name="Replicas">
         {countReady(deployment)} ready{' '}

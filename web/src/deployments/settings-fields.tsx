@@ -63,7 +63,7 @@ export const ArgumentsField = ({ deployment }: FieldsProps) => (
     label="Arguments"
     description="Added to the engine’s command, one per line."
     placeholder={'--max-model-len\n8192'}
-    defaultValue={deployment?.args.join('\n')}
+    defaultValue={deployment?.args?.join('\n')}
   />
 );
 
