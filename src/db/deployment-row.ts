@@ -30,7 +30,7 @@ export interface ServerRow {
   url: string | null;
   /** Sealed: the key that it accepts from the others; null if they can't reach it. */
   key: string | null;
-  /** When it last said that it runs; 0 after it was stopped. */
+  /** When it last said that it runs. Below zero, or 0, if it was stopped then. */
   seen_at: number;
 }
 

@@ -8,12 +8,14 @@ import { readCost } from '#deployments/cost/cost-view.ts';
 import type { DeploymentRuns } from '#deployments/cost/runs.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
+import type { ServerRows } from '#deployments/peers/server-rows.ts';
 import { checkModel } from '#inference/backends/live.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import {
   deploymentNameTaken,
   inFile,
+  inFileOf,
   noSuchDeployment,
   noSuchInstanceType,
   nothingToRollBack,
@@ -38,6 +40,8 @@ export interface DeploymentsParts {
   readonly fits: Fits;
   readonly engines: Engines;
   readonly live: LiveDeployments;
+  /** Null if no other server uses the database. */
+  readonly servers: ServerRows | null;
 }
 
 const maxDeployments = 200;
@@ -122,7 +126,7 @@ export class Deployments {
     if (!isSameEngine(before, after) || before.target !== after.target)
       await this.#parts.fits.check(after);
     await this.#change(session, name, 'deployment.changed', async (tx, stored) => {
-      if (stored.inFile) throw inFile(name);
+      await this.#refuseInFile(tx, session, name);
       await this.#parts.rows.replace(tx, stored, this.#checkPlace(changeSpec(stored.spec, change)));
     });
   }
@@ -130,7 +134,7 @@ export class Deployments {
   async rollBack(session: SessionPrincipal, name: string): Promise<void> {
     await this.#change(session, name, 'deployment.rolled_back', async (tx, stored) => {
       const { rows } = this.#parts;
-      if (stored.inFile) throw inFile(name);
+      await this.#refuseInFile(tx, session, name);
       const previous: DeploymentSpec | undefined = await rows.previous(tx, stored);
       if (previous === undefined) throw nothingToRollBack(name);
       await rows.replace(tx, stored, previous);
@@ -151,10 +155,19 @@ export class Deployments {
   async remove(session: SessionPrincipal, name: string): Promise<void> {
     const { rows, audit } = this.#parts;
     await this.#write(async (tx) => {
-      if ((await rows.namesInFile(tx)).includes(name)) throw inFile(name);
+      await this.#refuseInFile(tx, session, name);
       if (!(await rows.remove(tx, session.accountId, name))) throw noSuchDeployment(name);
       await audit.record(tx, session, { action: 'deployment.removed', resourceId: name });
     });
+  }
+
+  /** Throws if the deployment would return with the next start of a server. The file of a lost one no longer counts. */
+  async #refuseInFile(tx: Tx, { accountId }: SessionPrincipal, name: string): Promise<void> {
+    const { rows, servers } = this.#parts;
+    const id = await rows.findFileServer(tx, accountId, name);
+    if (id === rows.hostId) throw inFile(name);
+    const server = id === undefined ? null : await servers?.findRunning(tx, id);
+    if (server != null) throw inFileOf(name, server);
   }
 
   async #find(accountId: string, name: string): Promise<Stored> {

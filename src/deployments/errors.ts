@@ -21,6 +21,11 @@ export const inFile = (name: string) =>
     `${name} comes from the configuration file. Change or remove it there, under deployments, and send the server SIGHUP.`,
   );
 
+export const inFileOf = (name: string, server: string) =>
+  conflict(
+    `${name} comes from the configuration file of the server ${server}. Change or remove it there, under deployments, and send that server SIGHUP.`,
+  );
+
 export const serverSilent = (name: string) =>
   conflict(
     `The server that runs ${name} can't be reached from this one. Send the request to that server, and check its server.peer_url.`,

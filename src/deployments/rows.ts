@@ -37,24 +37,25 @@ export class DeploymentRows {
   readonly #log: FastifyBaseLogger;
   readonly #clock: Clock;
   readonly #seal: Seal;
-  readonly #hostId: string;
+  /** Id of this server. */
+  readonly hostId: string;
 
   constructor({ db, clock, log }: RowParts, seal: Seal, hostId: string) {
     this.#db = db;
     this.#log = log;
     this.#clock = clock;
     this.#seal = seal;
-    this.#hostId = hostId;
+    this.hostId = hostId;
   }
 
   /** Those that this server runs. */
   own(): Promise<Stored[]> {
-    return this.#read('runner_id', '=', this.#hostId);
+    return this.#read('runner_id', '=', this.hostId);
   }
 
   /** Those of other servers. */
   ofOthers(): Promise<Stored[]> {
-    return this.#read('runner_id', '!=', this.#hostId);
+    return this.#read('runner_id', '!=', this.hostId);
   }
 
   /** Runs a deployment from now on. Returns false if its server has changed, or it is gone. */
@@ -64,14 +65,14 @@ export class DeploymentRows {
       await lockAccount(tx, accountId);
       const { numUpdatedRows } = await tx
         .updateTable('deployments')
-        .set({ runner_id: this.#hostId })
+        .set({ runner_id: this.hostId })
         .where('id', '=', id)
         .where('runner_id', '=', runnerId)
         .executeTakeFirst();
       if (numUpdatedRows === 0n) return false;
       await tx
         .updateTable('replicas')
-        .set({ host_id: this.#hostId })
+        .set({ host_id: this.hostId })
         .where('deployment_id', '=', id)
         .execute();
       return true;
@@ -125,7 +126,19 @@ export class DeploymentRows {
       .select(['account_id', 'host_id'])
       .where('name', '=', name)
       .executeTakeFirst();
-    return row && { accountId: row.account_id, isOwn: row.host_id === this.#hostId };
+    return row && { accountId: row.account_id, isOwn: row.host_id === this.hostId };
+  }
+
+  /** The server whose configuration file has the deployment; undefined if none has. */
+  async findFileServer(tx: Tx, accountId: string, name: string): Promise<string | undefined> {
+    const row = await tx
+      .selectFrom('deployments')
+      .select('host_id')
+      .where('name', '=', name)
+      .where('account_id', '=', accountId)
+      .where('in_file', '=', 1)
+      .executeTakeFirst();
+    return row?.host_id;
   }
 
   /** Those that this server created from its configuration file. */
@@ -133,7 +146,7 @@ export class DeploymentRows {
     const rows = await tx
       .selectFrom('deployments')
       .select('name')
-      .where('host_id', '=', this.#hostId)
+      .where('host_id', '=', this.hostId)
       .where('in_file', '=', 1)
       .execute();
     return rows.map(({ name }) => name);
@@ -152,8 +165,8 @@ export class DeploymentRows {
       .values({
         id,
         account_id: accountId,
-        host_id: this.#hostId,
-        runner_id: this.#hostId,
+        host_id: this.hostId,
+        runner_id: this.hostId,
         name,
         ...this.#close(id, spec),
         previous: null,

@@ -29,10 +29,10 @@ async function toAddress() {
   return { port, peer_url: `http://127.0.0.1:${port}` };
 }
 
-const startFirst = async (given: object = {}): Promise<Server> => {
+const startFirst = async (given: object = {}, deployments: object = {}): Promise<Server> => {
   const server = await startTestServer({
     database: 'postgres',
-    config: { ...config, server: { ...(await toAddress()), ...given } },
+    config: { ...config, server: { ...(await toAddress()), ...given }, deployments },
   });
   return { server, owner: await server.join() };
 };
@@ -162,6 +162,46 @@ describe('deployments of several servers', {
     });
     assert.equal(refused.status, 503);
     assert.match(await refused.text(), /The server of the deployment tested does not answer/);
+  });
+
+  test('a deployment of another server’s file is removed there alone, and refuses requests once that server is lost', async () => {
+    const onMachine = { model, engine: 'command', program: 'engine', runs_on: 'cpu_1x_general' };
+    const first = await startFirst({}, { tested: onMachine });
+    const second = await startAnother(first, { cloud: { driver: 'none' } });
+    const headers = { origin: second.server.url };
+    const send = (method: string, json?: object) =>
+      second.owner('/api/v1/deployments/tested', { method, headers, ...(json && { json }) });
+    for (const response of [await send('DELETE'), await send('POST', { max: 2 })]) {
+      assert.equal(response.status, 409);
+      const message = `configuration file of the server ${first.server.url}. Change`;
+      assert((await response.text()).includes(message));
+    }
+    await first.server.stop();
+    const refused = await until('requests are refused', async () => {
+      const response = await chat(second);
+      return response.status === 503 ? response : undefined;
+    });
+    assert.match(await refused.text(), /tested is lost, and no other one has machines of the type/);
+    assert.equal((await send('DELETE')).status, 200);
+  });
+
+  test('rows of servers that were lost or stopped long ago are deleted', async () => {
+    const { server } = await startFirst();
+    const db = new Client({ connectionString: server.databaseUrl ?? '' });
+    await db.connect();
+    const [now, day] = [Date.now(), 86_400_000];
+    for (const [id, seenAt] of [
+      ['stopped-before', -(now - 31 * day)],
+      ['lost-before', now - 31 * day],
+      ['stopped-lately', -(now - 29 * day)],
+      ['stopped-by-an-older-version', 0],
+    ])
+      await db.query('insert into servers (id, seen_at) values ($1, $2)', [id, seenAt]);
+    await until('they are deleted', async () => {
+      const { rows } = await db.query<{ id: string }>("select id from servers where id like '%-%'");
+      return isDeepStrictEqual(rows, [{ id: 'stopped-lately' }]);
+    });
+    await db.end();
   });
 
   describe('engines beside a server', () => {

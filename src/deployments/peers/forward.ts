@@ -16,12 +16,15 @@ export interface ReplicaAddress {
 /** Silence of both the replica and the other server after which the request is given up. */
 const idleMs = 600_000;
 
-/** Returns false if the response broke off. Throws if the replica did not answer. */
+/** What a response says of its replica. `unknown`: the request, or the server that sent it, may be at fault. */
+export type Outcome = 'passed' | 'failed' | 'unknown';
+
+/** Throws if the replica did not answer. */
 export async function forward(
   { url, key }: ReplicaAddress,
   path: string,
   reply: FastifyReply,
-): Promise<boolean> {
+): Promise<Outcome> {
   const answer = await sendTo(`${url}${path}`, key, reply);
   reply.hijack();
   const { 'content-type': type, 'retry-after': retryAfter } = answer.headers;
@@ -32,9 +35,16 @@ export async function forward(
   reply.raw.writeHead(answer.statusCode ?? 502, headers);
   // What was sent can't be taken back: the other server sees that the stream broke.
   return pipeline(answer, reply.raw).then(
-    () => true,
-    () => false,
+    () => toOutcome(answer),
+    () => 'failed' as const,
   );
+}
+
+/** As for a replica of the other server: it may be overloaded, and a request may cause a status of 500. */
+function toOutcome({ statusCode: status = 502, headers }: IncomingMessage): Outcome {
+  if (status < 500) return 'passed';
+  const isOverloaded = status === 529 || (status === 503 && 'retry-after' in headers);
+  return status === 500 || isOverloaded ? 'unknown' : 'failed';
 }
 
 function sendTo(url: string, key: string | null, reply: FastifyReply): Promise<IncomingMessage> {

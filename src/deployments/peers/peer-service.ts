@@ -9,7 +9,7 @@ import type { Cancellation } from '#http/client-disconnect.ts';
 import type { BackendRegistry } from '#inference/backends/registry.ts';
 import { EngineError } from '#inference/engine.ts';
 import type { Router } from '#inference/routing/router.ts';
-import type { ReplicaAddress } from './forward.ts';
+import type { Outcome, ReplicaAddress } from './forward.ts';
 import { type PeerState, toPeerState } from './peer-state.ts';
 
 /** How long an answer is delayed while no replica is ready. */
@@ -17,8 +17,7 @@ const maxDelayMs = 1_000;
 
 /** A replica that takes one request. `release` must be called exactly once. */
 export interface ReplicaLease extends ReplicaAddress {
-  /** `left`: the other server has gone, so that nothing is known of the replica. */
-  release(outcome: 'passed' | 'failed' | 'left'): void;
+  release(outcome: Outcome): void;
 }
 
 export class PeerService {
@@ -87,7 +86,7 @@ export class PeerService {
       release(outcome) {
         const { health } = lease.backend;
         if (outcome === 'passed') health.succeeded();
-        if (outcome === 'failed') health.failed('It broke the connection.');
+        if (outcome === 'failed') health.failed('It failed a request of another server.');
         router.release(lease);
       },
     };

@@ -28,22 +28,25 @@ const askEveryMs = 5_000;
 /** The same while requests wait that it can't serve. */
 const retryMs = 1_000;
 const maxAnswerBytes = 1_048_576;
+/** Within this time, every server looks for deployments to take over. */
+const takeOverMs = 15_000;
 
 export class RemoteDeployment {
   readonly #parts: RemoteParts;
   #stored: Stored;
   /** Null if its server is lost. */
-  #peer: Peer | null;
+  #peer: Peer | null = null;
+  /** Until when another server may take it over; null if its server is not lost. */
+  #takeOverUntil: number | null = null;
   #state: PeerState = unknownState;
   #askedAt = Number.NEGATIVE_INFINITY;
   /** Since when the other server has not answered; null if it did. */
   #silentSince: number | null = null;
   #isAsking = false;
 
-  constructor(parts: RemoteParts, stored: Stored, peer: Peer | null) {
+  constructor(parts: RemoteParts, stored: Stored) {
     this.#parts = parts;
     this.#stored = stored;
-    this.#peer = peer;
   }
 
   get model(): string {
@@ -54,13 +57,16 @@ export class RemoteDeployment {
     return this.#state.view;
   }
 
-  set(stored: Stored, peer: Peer | null): void {
+  /** `hasOthers` says whether another server runs that requests could be sent to. */
+  set(stored: Stored, peer: Peer | null, hasOthers: boolean): void {
     if (peer?.key !== this.#peer?.key) {
       this.#state = unknownState;
       this.#silentSince = null;
     }
     this.#stored = stored;
     this.#peer = peer;
+    if (peer !== null) this.#takeOverUntil = null;
+    else this.#takeOverUntil ??= this.#parts.clock.now() + (hasOthers ? takeOverMs : 0);
   }
 
   /** Must be called about once a second, and when a request begins to wait. */
@@ -102,11 +108,15 @@ export class RemoteDeployment {
   }
 
   get #obstacle(): string | null {
+    const { name, spec } = this.#stored;
+    const now = this.#parts.clock.now();
+    if (this.#takeOverUntil !== null && now >= this.#takeOverUntil)
+      return `The server of the deployment ${name} is lost, and no other one has machines of the type ${spec.runs_on}.`;
     const since = this.#silentSince;
     // For a shorter time, requests wait: the server may be lost, so that another takes over.
-    const isSilent = since !== null && this.#parts.clock.now() - since >= graceMs;
+    const isSilent = since !== null && now - since >= graceMs;
     if (!isSilent) return this.#state.obstacle;
-    return `The server of the deployment ${this.#stored.name} does not answer.`;
+    return `The server of the deployment ${name} does not answer.`;
   }
 
   get #address(): string {

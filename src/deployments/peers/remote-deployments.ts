@@ -16,7 +16,7 @@ export class RemoteDeployments {
 
   /**
    * `others` are the deployments of other servers. Those of servers that can't be reached are left out, but requests for
-   * machines of a lost server wait until another takes over.
+   * machines of a lost server wait for another one to take over.
    */
   set(others: readonly Stored[], peers: readonly Peer[], lost: ReadonlySet<string>): void {
     const reachable = new Map(peers.map((peer) => [peer.id, peer]));
@@ -26,9 +26,9 @@ export class RemoteDeployments {
       const peer = reachable.get(runnerId) ?? null;
       if (peer === null && (!lost.has(runnerId) || spec.runs_on === 'host')) continue;
       ids.add(stored.id);
-      const known = this.#all.get(stored.id);
-      if (known !== undefined) known.set(stored, peer);
-      else this.#all.set(stored.id, new RemoteDeployment(this.#parts, stored, peer));
+      const remote = this.#all.get(stored.id) ?? new RemoteDeployment(this.#parts, stored);
+      remote.set(stored, peer, peers.length > 0);
+      this.#all.set(stored.id, remote);
     }
     for (const id of this.#all.keys()) if (!ids.has(id)) this.#all.delete(id);
   }

@@ -81,9 +81,9 @@ async function passOn(
   const signal = new ClientDisconnect(reply.raw);
   try {
     const lease = await service.lease(id, signal);
-    const isWhole = await forward(lease, path, reply).catch(() => null);
-    lease.release(signal.aborted ? 'left' : isWhole ? 'passed' : 'failed');
-    if (isWhole === null) throw new EngineError('unavailable', 'The replica did not answer.');
+    const outcome = await forward(lease, path, reply).catch(() => null);
+    lease.release(signal.aborted ? 'unknown' : (outcome ?? 'failed'));
+    if (outcome === null) throw new EngineError('unavailable', 'The replica did not answer.');
   } catch (error) {
     if (signal.aborted) return;
     const known = toInferenceError(error, service.modelOf(id));

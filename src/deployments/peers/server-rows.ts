@@ -2,7 +2,7 @@
 // send it requests, and take over its deployments when it is lost.
 
 import { randomBytes } from 'node:crypto';
-import type { Database } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 
@@ -16,7 +16,7 @@ export interface Peer {
 const beatEveryMs = 5_000;
 /** After this time without a sign of life, a server is lost. */
 export const graceMs = 30_000;
-/** After this time, the row of a lost server is deleted. */
+/** After this time, the row of a server that is lost or was stopped is deleted. */
 const keptMs = 30 * 86_400_000;
 
 export class ServerRows {
@@ -57,7 +57,7 @@ export class ServerRows {
   async leave(): Promise<void> {
     clearInterval(this.#timer);
     await this.#beating?.catch(() => {});
-    await this.#write(0);
+    await this.#write(-this.#clock.now());
   }
 
   #beat(): Promise<void> {
@@ -69,6 +69,7 @@ export class ServerRows {
     return this.#beating;
   }
 
+  /** Below zero for a server that was stopped then. */
   async #write(seenAt: number): Promise<void> {
     const key = this.#url === null ? null : this.#seal.close(this.key, this.id);
     const values = { url: this.#url, key, seen_at: seenAt };
@@ -92,15 +93,26 @@ export class ServerRows {
     for (const id of new Set(ids)) if (!known.has(id)) await this.#insertUnknown(id, now);
     // After an outage of the database, or a pause of this computer, the others are given the same time.
     const isSteady = now - this.#steadySince >= graceMs && now - this.#beatAt < graceMs / 2;
-    const isLost = (seenAt: number) => seenAt === 0 || (isSteady && seenAt <= now - graceMs);
+    const isLost = (seenAt: number) => seenAt <= 0 || (isSteady && seenAt <= now - graceMs);
     const lost = new Set(rows.filter(({ seen_at }) => isLost(seen_at)).map(({ id }) => id));
-    const isOld = (seenAt: number) => seenAt > 0 && seenAt < now - keptMs;
+    const isOld = (seenAt: number) => Math.abs(seenAt) < now - keptMs;
     const old = rows.filter(({ seen_at }) => isOld(seen_at)).map(({ id }) => id);
     if (old.length > 0) await this.#db.deleteFrom('servers').where('id', 'in', old).execute();
     const peers = rows
       .filter(({ id }) => id !== this.id && !lost.has(id))
       .flatMap(({ id, url, key }) => this.#toPeer(id, url, key));
     return { lost, peers };
+  }
+
+  /** What people know a server by; null if it is lost or was stopped. */
+  async findRunning(tx: Tx, id: string): Promise<string | null> {
+    const row = await tx
+      .selectFrom('servers')
+      .select('url')
+      .where('id', '=', id)
+      .where('seen_at', '>', this.#clock.now() - graceMs)
+      .executeTakeFirst();
+    return row === undefined ? null : (row.url ?? id);
   }
 
   async #insertUnknown(id: string, now: number): Promise<void> {

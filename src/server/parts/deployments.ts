@@ -62,7 +62,7 @@ export function openDeployments(
   const live = new LiveDeployments({ ...shared, registry, router, servers, hourlyCents, endPulls });
   const service = new PeerService(live, registry, router);
   return {
-    deployments: new Deployments({ ...shared, db, audit, catalog, fits, live }),
+    deployments: new Deployments({ ...shared, db, audit, catalog, fits, live, servers }),
     liveDeployments: live,
     peers: servers && { service, key: servers.key },
   };
