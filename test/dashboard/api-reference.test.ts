@@ -1,16 +1,17 @@
 // The API reference in a real browser: what a reader finds, tries and copies there, with nothing from other hosts.
 
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import { before, describe, test } from 'node:test';
 import {
+  type BrowserPage,
+  colorRules,
   findViolations,
   fitsWidth,
   noBrowser,
   openPage,
   screenshot,
 } from '#test/support/browser.ts';
-import { createApiKey, openDashboard, startServer } from '#test/support/dashboard.ts';
+import { createApiKey, type Dashboard, openDashboard } from '#test/support/dashboard.ts';
 
 /** Words in tables that are on more than one line. */
 const findBrokenWords = `[...document.querySelectorAll('td, th')].flatMap((cell) => {
@@ -28,38 +29,45 @@ const findBrokenWords = `[...document.querySelectorAll('td, th')].flatMap((cell)
   return broken;
 })`;
 
-const colorSchemes = ['light', 'dark'] as const;
-
-async function openReference(url: string, page: Page): Promise<void> {
-  await page.goto(url);
+async function openReference(url: string): Promise<BrowserPage> {
+  const opened = await openPage();
+  const { page } = opened;
+  await page.goto(`${url}/docs`);
   await page.getByRole('heading', { name: 'Millrace', level: 1 }).waitFor();
   // Operations are rendered once they are near.
   await page.getByRole('link', { name: 'List models' }).first().click();
   await page.getByRole('heading', { name: 'List models' }).first().waitFor();
+  return opened;
 }
 
 describe('API reference', { skip: noBrowser }, () => {
+  let dashboard: Dashboard;
+  let url: string;
+  let opened: BrowserPage;
+  before(async () => {
+    dashboard = await openDashboard();
+    ({ url } = dashboard);
+    opened = await openReference(url);
+  });
+
   test('it is accessible in both color schemes and loads nothing from other hosts', async () => {
-    const { url } = await startServer();
-    for (const colorScheme of colorSchemes) {
-      const { page, hosts, consoleErrors } = await openPage({ colorScheme });
-      await openReference(`${url}/docs`, page);
-      await page.getByRole('link', { name: 'Answer a conversation' }).click();
-      await page.getByRole('heading', { name: 'Answer a conversation' }).waitFor();
-      await screenshot(page, `api-reference-${colorScheme}`);
-      assert.deepEqual(await findViolations(page), [], colorScheme);
-      assert.deepEqual([...hosts], [new URL(url).host]);
-      assert.deepEqual(consoleErrors, []);
-      await page.setViewportSize({ width: 390, height: 780 });
-      assert.ok(await fitsWidth(page), 'it fits a phone');
-      await page.context().close();
-    }
+    const { page, hosts, consoleErrors } = opened;
+    await page.getByRole('link', { name: 'Answer a conversation' }).click();
+    await page.getByRole('heading', { name: 'Answer a conversation' }).waitFor();
+    await screenshot(page, 'api-reference-light');
+    assert.deepEqual(await findViolations(page), [], 'light');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.locator('body.dark-mode').waitFor();
+    await screenshot(page, 'api-reference-dark');
+    assert.deepEqual(await findViolations(page, colorRules), [], 'dark');
+    assert.deepEqual([...hosts], [new URL(url).host]);
+    assert.deepEqual(consoleErrors, []);
+    await page.setViewportSize({ width: 390, height: 780 });
+    assert.ok(await fitsWidth(page), 'it fits a phone');
   });
 
   test('tables break no words, on a screen and on a phone', async () => {
-    const { url } = await startServer();
-    const { page } = await openPage();
-    await openReference(`${url}/docs`, page);
+    const { page } = opened;
     for (const width of [1280, 390]) {
       await page.setViewportSize({ width, height: 800 });
       assert(Number(await page.evaluate('document.querySelectorAll("td").length')) > 3);
@@ -68,9 +76,7 @@ describe('API reference', { skip: noBrowser }, () => {
   });
 
   test('a reader finds an operation by searching', async () => {
-    const { url } = await startServer();
-    const { page } = await openPage();
-    await openReference(`${url}/docs`, page);
+    const { page } = await openReference(url);
     await page
       .getByRole('button', { name: /search/i })
       .first()
@@ -84,12 +90,10 @@ describe('API reference', { skip: noBrowser }, () => {
   });
 
   test('a reader tries an operation with a key', async () => {
-    const dashboard = await openDashboard();
     const key = await createApiKey(dashboard, 'reference');
-    const { page, consoleErrors, hosts } = await openPage();
-    await openReference(`${dashboard.url}/docs`, page);
+    const { page, consoleErrors, hosts } = await openReference(url);
     await page.getByPlaceholder('Token').first().fill(key);
-    const sent = page.waitForResponse(`${dashboard.url}/v1/models`);
+    const sent = page.waitForResponse(`${url}/v1/models`);
     await page
       .getByRole('button', { name: /Test Request.*\/v1\/models\)?$/ })
       .first()
@@ -99,11 +103,10 @@ describe('API reference', { skip: noBrowser }, () => {
     assert.equal(response.status(), 200);
     await screenshot(page, 'api-reference-tried');
     assert.deepEqual(consoleErrors, []);
-    assert.deepEqual([...hosts], [new URL(dashboard.url).host]);
+    assert.deepEqual([...hosts], [new URL(url).host]);
   });
 
   test('the cloud API has a reference of its own', async () => {
-    const { url } = await startServer();
     const { page } = await openPage();
     await page.goto(`${url}/api/v1/docs`);
     await page.getByRole('heading', { name: 'List instance types' }).first().waitFor();
