@@ -161,6 +161,8 @@ for (const database of databases) {
     test('neither the key nor its secret part is in the database', async () => {
       const server = await startTestServer({ database });
       const secret = server.key.split('.')[1] as string;
+      // Two connections to SQLite in one thread wait for each other until their timeout.
+      await server.stop();
       const found = await searchDatabase(server, secret);
       assert.equal(found, false);
       assert.equal(await searchDatabase(server, 'first'), true, 'the search finds what is there');
