@@ -1,5 +1,5 @@
-// Terraform with a provider for Lambda's cloud, against a server with real machines. Both programs come from outside:
-// the provider is built from its source, which takes minutes.
+// Terraform with a provider for Lambda's cloud, against a server with real machines. `.ci/run` can't install the
+// provider: CONTRIBUTING.md says how to run this test.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
