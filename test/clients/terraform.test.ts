@@ -2,7 +2,7 @@
 // provider: CONTRIBUTING.md says how to run this test.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
@@ -30,11 +30,13 @@ describe('Terraform', { skip, timeout: 240_000 }, () => {
     t.after(() => rm(folder, { recursive: true, force: true }));
     const terraform = await prepare(server, folder);
 
-    await terraform('apply');
+    await terraform('apply', '-auto-approve');
     assert.deepEqual(await list(session, 'instances'), ['from-terraform']);
     assert.deepEqual(await list(session, 'ssh-keys'), ['from-terraform']);
     assert.deepEqual(await list(session, 'file-systems'), ['from-terraform']);
-    await terraform('destroy');
+    // Its exit code is 2 if something would change.
+    await terraform('plan', '-detailed-exitcode');
+    await terraform('destroy', '-auto-approve');
     for (const noun of ['ssh-keys', 'file-systems']) {
       assert.deepEqual(await list(session, noun), [], noun);
     }
@@ -55,46 +57,32 @@ async function prepare(server: TestServer, folder: string) {
        direct {}
      }`,
   );
-  await writeFile(path.join(folder, 'main.tf'), configuration(server));
-  return async (command: 'apply' | 'destroy') => {
+  await mkdir(path.join(folder, '.ssh'));
+  const key = path.join(folder, '.ssh/id_ed25519');
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'me@laptop', '-f', key]);
+  await writeFile(path.join(folder, 'main.tf'), await configuration(server));
+  return async (command: string, option: string) => {
     const { code, stdout, stderr } = await run('env', [
+      `HOME=${folder}`,
       `TF_CLI_CONFIG_FILE=${path.join(folder, 'cli.tfrc')}`,
+      `TF_VAR_millrace_api_key=${server.key}`,
       'CHECKPOINT_DISABLE=1',
       'terraform',
       `-chdir=${folder}`,
       command,
       '-no-color',
       '-input=false',
-      '-auto-approve',
+      option,
     ]);
     assert.equal(code, 0, `terraform ${command}: ${stdout}${stderr}`);
   };
 }
 
-function configuration(server: TestServer): string {
-  return `
-    terraform {
-      required_providers {
-        lambdalabs = { source = "elct9620/lambdalabs" }
-      }
-    }
-    provider "lambdalabs" {
-      base_url = "${server.url}/api/v1"
-      api_key  = "${server.key}"
-    }
-    resource "lambdalabs_ssh_key" "key" {
-      name = "from-terraform"
-    }
-    resource "lambdalabs_filesystem" "data" {
-      name   = "from-terraform"
-      region = "us-west-1"
-    }
-    resource "lambdalabs_instance" "machine" {
-      name               = "from-terraform"
-      region_name        = "us-west-1"
-      instance_type_name = "gpu_1x_a10"
-      ssh_key_names      = [lambdalabs_ssh_key.key.name]
-    }`;
+/** The one that the guide gives, with the address of this server. */
+async function configuration(server: TestServer): Promise<string> {
+  const guide = await readFile('docs/machines.md', 'utf8');
+  const [, written = ''] = /```hcl\n(.*?)```/s.exec(guide) ?? [];
+  return written.replace('http://127.0.0.1:8080', server.url);
 }
 
 async function list(session: SessionFetch, noun: string): Promise<string[]> {
