@@ -57,6 +57,8 @@ describe('people and their keys', { skip: noBrowser }, () => {
     const member = await openAs(dashboard, 'member');
     await createKey(member, 'hers');
     await member.goto(`${dashboard.url}/#/api-keys`);
+    // The home page has loaded the list before, and would ask again after 10 seconds.
+    await member.reload();
     const row = (name: RegExp) => member.getByRole('row', { name });
     await row(/hers.*by member@example\.com/s).waitFor();
     await row(/first.*by the server/s).waitFor();
