@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { x } from 'tar';
 import { makeFolder } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
@@ -65,8 +65,12 @@ function findProductionPackages(): string[] {
     .map(([path]) => path);
 }
 
-test('the package and its dependencies take at most 350 MiB', async () => {
-  const prefix = await install();
+let prefix: string;
+before(async () => {
+  prefix = await install();
+});
+
+test('the package and its dependencies take at most 350 MiB', () => {
   const folders = findProductionPackages().map((path) => join(root, path));
   const all = [join(prefix, 'lib/node_modules/millrace'), ...folders].map(measure);
   const mebibytes = all.reduce((sum, bytes) => sum + bytes, 0) / 2 ** 20;
@@ -85,7 +89,6 @@ test('a package that was packed without a build says so', async () => {
 });
 
 test('the packed program serves the dashboard, chats and launches a machine', async () => {
-  const prefix = await install();
   const program = join(prefix, 'bin/millrace');
   const env = { PATH: process.env.PATH ?? '', HOME: prefix };
   assert.equal(
