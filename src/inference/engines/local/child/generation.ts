@@ -14,8 +14,12 @@ export interface Generation {
   started(cachedTokens: number): void;
   /** The logits after the prompt token at `position` can be sampled at `index` until this resolves. */
   scored(position: number, index: number): Promise<void>;
-  /** Samples a token from the logits at `index`. Resolves to null if the generation has ended. */
-  next(index: number): Promise<number | null>;
+  /**
+   * Samples a token from the logits at `index`. Resolves to null if the generation has ended. Called before the logits
+   * are `computed`: the pool has one thread, which takes the sample right after the batch. If the event loop waited for
+   * the batch first, the built-in model would be 4 to 5 % slower (bench/RESULTS.md, "Models on a GPU").
+   */
+  next(index: number, computed: Promise<void>): Promise<number | null>;
   failed(error: Error): void;
   /** Called once, when no native code uses the generation any more. */
   dispose(): void;

@@ -153,54 +153,67 @@ async function readPiece(state: SchedulerState, slot: Slot): Promise<void> {
 /** Computes one batch and lets every generation in it use its logits. */
 async function runBatch(state: SchedulerState, batch: readonly Piece[]): Promise<void> {
   state.batch = batch;
-  const logits = await decode(state.binding, batch);
-  await Promise.all(
-    batch.map(async (piece, at) => {
-      try {
-        if (logits instanceof Error) throw logits;
-        await settle(state, piece, logits[at] ?? new Uint32Array(0));
-      } catch (error) {
-        fail(state, piece, error as Error);
-      }
-    }),
-  );
+  const { logits, computed } = decode(state.binding, batch);
+  const settled = batch.map(async (piece, at) => {
+    try {
+      await settle(state, piece, logits[at] ?? new Uint32Array(0), computed);
+      await computed;
+    } catch (error) {
+      fail(state, piece, error as Error);
+    }
+  });
+  await Promise.all(settled);
   state.batch = [];
   state.afterBatch();
 }
 
-/** Returns the indexes of each piece's logits, or the error that all pieces share. */
-async function decode(
-  { context }: Binding,
-  batch: readonly Piece[],
-): Promise<Uint32Array[] | Error> {
+interface QueuedBatch {
+  /** The indexes of each piece's logits. */
+  readonly logits: readonly Uint32Array[];
+  /** Rejects with the error that all pieces share. */
+  readonly computed: Promise<void>;
+}
+
+function decode({ context }: Binding, batch: readonly Piece[]): QueuedBatch {
   try {
     context.initBatch(batch.reduce((sum, piece) => sum + piece.tokens.length, 0));
     const logits = batch.map(({ slot, tokens, flagged }) =>
       context.addToBatch(slot.id, slot.cache.length, Uint32Array.from(tokens), flagged),
     );
-    await context.decodeBatch();
-    return logits;
+    return { logits, computed: handled(context.decodeBatch()) };
   } catch (error) {
-    return error as Error;
+    return { logits: [], computed: handled(Promise.reject(error)) };
   }
 }
 
-async function settle(state: SchedulerState, piece: Piece, logits: Uint32Array): Promise<void> {
+/** Every piece awaits the promise in the end, but a rejection that nobody awaits yet would end the process. */
+function handled(promise: Promise<void>): Promise<void> {
+  promise.catch(() => {});
+  return promise;
+}
+
+async function settle(
+  state: SchedulerState,
+  piece: Piece,
+  logits: Uint32Array,
+  computed: Promise<void>,
+): Promise<void> {
   const { slot, generation, tokens } = piece;
   const isCurrent = () => slot.generation === generation;
   const from = slot.cache.length;
   for (const token of tokens) slot.cache.push(token);
   slot.pending = slot.pending.slice(tokens.length);
-  if (!isCurrent()) return;
-  if (generation.scoresPrompt && from < generation.prompt.length)
+  if (generation.scoresPrompt && from < generation.prompt.length) {
+    await computed;
     for (const [at, index] of logits.entries()) {
       if (from + at + 1 >= generation.prompt.length || !isCurrent()) break;
       await generation.scored(from + at, index);
     }
-  if (slot.pending.length > 0) return;
-  if (generation.sharedPrompt.reader === generation) generation.sharedPrompt.isRead = true;
-  const token = isCurrent() ? await generation.next(logits[logits.length - 1] ?? 0) : null;
+  }
+  if (slot.pending.length > 0 || !isCurrent()) return;
+  const token = await generation.next(logits[logits.length - 1] ?? 0, computed);
   if (!isCurrent()) return;
+  if (generation.sharedPrompt.reader === generation) generation.sharedPrompt.isRead = true;
   if (token === null) release(state, slot);
   else slot.pending = [token];
 }

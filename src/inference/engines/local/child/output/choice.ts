@@ -87,8 +87,8 @@ export function createChoice(
     },
     failed: options.onError,
     dispose: options.sampler.dispose,
-    next(index) {
-      return generateToken(state, index, () => this.cancelled);
+    next(index, computed) {
+      return generateToken(state, index, computed, () => this.cancelled);
     },
   };
 }
@@ -97,11 +97,13 @@ export function createChoice(
 async function generateToken(
   state: ChoiceState,
   index: number,
+  computed: Promise<void>,
   isCancelled: () => boolean,
 ): Promise<number | null> {
   const { options, output, text, vocabulary } = state;
   if (options.maxTokens === 0) return finish(state, 'length', null);
   const token = await options.sampler.sample(index);
+  await computed;
   if (isCancelled()) return null;
   if (token < 0) return finish(state, 'stop', null);
   // Before the first token is counted: a client that asks for counts in each event sees them start at 0.
