@@ -4,7 +4,7 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { atRate, once, peakRate, quantile, type Target, type Timing } from './gateway/load.ts';
+import { atRate, once, openSlowly, peakRate, quantile, type Target } from './gateway/load.ts';
 import { createServers, end, key, listening, residentMb } from './gateway/servers.ts';
 
 /** Many and short: two of them, one after the other, may differ by half. */
@@ -87,15 +87,6 @@ function ratio(rates: Rates, other: Target): string {
   return median(each).toFixed(2);
 }
 
-/** Two hundred a second: a burst would measure how fast they begin. */
-async function openSlowly(target: Target, body: string, path?: string): Promise<Promise<Timing>[]> {
-  const running: Promise<Timing>[] = [];
-  for (let count = 0; count < 1000; count++) {
-    running.push(once(target, body, path));
-    if (count % 4 === 3) await new Promise((done) => setTimeout(done, 20));
-  }
-  return running;
-}
 /** Reads a gauge of the server that was just started. */
 async function readGauge(name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${ports.fresh}/metrics`)).text();

@@ -1,6 +1,7 @@
 // The event-loop delay of the server while it stores responses of the Responses API, and while it does not; and the next
 // turn of a long conversation of stored responses beside that of a short one.
-// Usage: node bench/stored.ts [responses per second] [seconds], by default 200 for 15 seconds each.
+// Usage: node bench/stored.ts [responses per second] [seconds], by default 200 for 15 seconds each, and then the turns;
+// or node bench/stored.ts turns [rounds], by default 1000, for the turns alone.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -9,14 +10,26 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startScriptedUpstream } from '../src/inference/engines/scripted/server.ts';
+import { quantile } from './gateway/load.ts';
 import { createServers, key, listening } from './gateway/servers.ts';
 
-const [perSecond = 200, seconds = 15] = process.argv.slice(2).map(Number);
+const asked = process.argv.slice(2);
+const turnsAlone = asked[0] === 'turns';
+const [perSecond = 200, seconds = 15] = turnsAlone ? [] : asked.map(Number);
+const rounds = Number((turnsAlone ? asked[1] : undefined) ?? 1_000);
+/** Not counted: both kinds of turns have to be compiled. */
+const warmUpRounds = 200;
 const port = 18_088;
 const model = 'llama3.1-8b-instruct';
 const briefModel = 'llama3.2-3b-instruct';
+const goOn = { role: 'user', content: 'Go on' };
 /** Words of a response of 20 KB. */
 const words = 4_000;
+
+interface Sent {
+  readonly id: string;
+  readonly output: readonly object[];
+}
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -37,7 +50,7 @@ start(
 await listening(port);
 const agent = new Agent({ keepAlive: true });
 
-for (const store of [false, true, false, true]) {
+for (const store of turnsAlone ? [] : [false, true, false, true]) {
   await readLag();
   const times = await sendAtRate(store);
   const [p50 = 0, p99 = 0] = [0.5, 0.99].map((part) => times[Math.floor(times.length * part)]);
@@ -48,29 +61,34 @@ for (const store of [false, true, false, true]) {
 await compareTurns();
 process.exit(0);
 
-/** In turns, so that what else happens on the machine delays both alike. */
+/** In turns and in both orders, so that what else happens on the machine delays both alike. */
 async function compareTurns(): Promise<void> {
   const lengths = [2, 200];
-  const last = await Promise.all(lengths.map(converse));
-  const times: number[][] = lengths.map(() => []);
-  for (let round = 0; round < 200; round++)
-    for (const [index, previous] of last.entries())
-      times[index]?.push(await timeOf(() => sendTurn(previous, false)));
-  for (const [index, length] of lengths.entries()) {
-    const sorted = times[index]?.sort((a, b) => a - b) ?? [];
+  const kinds = await Promise.all(
+    lengths.map(async (length) => ({
+      length,
+      last: await converse(length),
+      times: [] as number[],
+    })),
+  );
+  for (let round = -warmUpRounds; round < rounds; round++)
+    for (const { last, times } of round % 2 === 0 ? kinds : kinds.toReversed()) {
+      const ms = await timeOf(() => sendTurn(last, false));
+      if (round >= 0) times.push(ms);
+    }
+  for (const { length, times } of kinds)
     console.log(
-      `next turn after ${length} stored responses: p50 ${sorted[100]?.toFixed(1)} ms, least ${sorted[0]?.toFixed(1)} ms`,
+      `next turn after ${length} stored responses: p50 ${quantile(times, 0.5).toFixed(2)} ms, least ${quantile(times, 0).toFixed(2)} ms`,
     );
-  }
+  const [short = [], long = []] = kinds.map(({ times }) => times);
+  const ratios = long.map((ms, round) => ms / (short[round] ?? ms));
+  console.log(`ratio of a round, p50: ${quantile(ratios, 0.5).toFixed(3)} (goal 1)`);
 }
 
-/** The prompt of the next turn is equally long after every conversation: a short one begins with what it lacks. */
+/** Stores 200 turns, or their items in fewer responses: the first of them begins with all that the others lack. */
 async function converse(length: number): Promise<string | null> {
-  const exchange = [
-    { role: 'user', content: 'Go on' },
-    { role: 'assistant', content: 'one two three four five' },
-  ];
-  const earlier = Array.from({ length: 200 - length }, () => exchange).flat();
+  const { output } = await sendTurn(null, false);
+  const earlier = Array.from({ length: 200 - length }, () => [goOn, ...output]).flat();
   let previous: string | null = null;
   for (let turn = 0; turn < length; turn++)
     previous = (await sendTurn(previous, true, turn === 0 ? earlier : [])).id;
@@ -81,8 +99,8 @@ function sendTurn(
   previous: string | null,
   store: boolean,
   earlier: readonly object[] = [],
-): Promise<{ id: string }> {
-  const input = [...earlier, { role: 'user', content: 'Go on' }];
+): Promise<Sent> {
+  const input = [...earlier, goOn];
   return send({ model: briefModel, input, previous_response_id: previous, store });
 }
 
@@ -108,7 +126,7 @@ function ask(store: boolean): Promise<number> {
   return timeOf(() => send({ model, input: 'Go', store }));
 }
 
-function send(body: object): Promise<{ id: string }> {
+function send(body: object): Promise<Sent> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const options = { port, path: '/v1/responses', method: 'POST', agent, headers };
   return new Promise((resolve, reject) => {

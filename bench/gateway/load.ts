@@ -121,6 +121,20 @@ export function once(target: Target, body: string, path = chatPath): Promise<Tim
   });
 }
 
+/** Opens 1,000 streams, two hundred a second: a burst would measure how fast they begin. */
+export async function openSlowly(
+  target: Target,
+  body: string,
+  path?: string,
+): Promise<Promise<Timing>[]> {
+  const running: Promise<Timing>[] = [];
+  for (let count = 0; count < 1000; count++) {
+    running.push(once(target, body, path));
+    if (count % 4 === 3) await new Promise((done) => setTimeout(done, 20));
+  }
+  return running;
+}
+
 function maxLagMs(data: Buffer): number {
   const now = performance.timeOrigin + performance.now();
   const sent = [...data.toString('latin1').matchAll(/@([\d.]+)@/g)].map(([, time]) => Number(time));
