@@ -32,6 +32,7 @@ import * as machineWeights from '#db/migrations/0025-machine-weights.ts';
 import * as restingReplicas from '#db/migrations/0026-resting-replicas.ts';
 import * as servers from '#db/migrations/0028-servers.ts';
 import * as pullOrders from '#db/migrations/0029-pull-orders.ts';
+import * as responseIndex from '#db/migrations/0030-response-index.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -62,6 +63,7 @@ const migrations: Record<string, Migration> = {
   '0026-resting-replicas': restingReplicas,
   '0028-servers': servers,
   '0029-pull-orders': pullOrders,
+  '0030-response-index': responseIndex,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
-import { CompiledQuery, type RootOperationNode, SqliteAdapter, sql } from 'kysely';
+import { sql } from 'kysely';
 import { createUsageRequests, type RequestFilter } from '#accounts/usage/requests.ts';
 import { readLatency } from '#accounts/usage/samples.ts';
 import type {
@@ -17,6 +17,7 @@ import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database, UsageRequestRow } from '#db/tables.ts';
 import { databases } from '#test/support/databases.ts';
+import { explain } from '#test/support/explain.ts';
 import { type SessionFetch, startTestServer } from '#test/support/server.ts';
 import { accountId, endedRow, nextId, openTestUsage } from '#test/support/usage/usage.ts';
 
@@ -333,31 +334,6 @@ for (const database of databases) {
       }
     });
   });
-}
-
-/** How the database would go about what is asked of it meanwhile. */
-async function explain(db: Database, ask: (db: Database) => Promise<unknown>): Promise<string> {
-  const nodes: RootOperationNode[] = [];
-  const watching = db.withPlugin({
-    transformQuery({ node }) {
-      nodes.push(node);
-      return node;
-    },
-    transformResult: async ({ result }) => result,
-  });
-  await ask(watching);
-  const executor = db.getExecutor();
-  const isSqlite = executor.adapter instanceof SqliteAdapter;
-  const lines: string[] = [];
-  for (const node of nodes) {
-    const { sql: text, parameters } = executor.compileQuery(node, { queryId: 'explained' });
-    const query = `explain ${isSqlite ? 'query plan ' : ''}${text}`;
-    const { rows } = await db.executeQuery<Record<string, unknown>>(
-      CompiledQuery.raw(query, [...parameters]),
-    );
-    lines.push(...rows.map((row) => String(isSqlite ? row.detail : row['QUERY PLAN'])));
-  }
-  return lines.join('\n');
 }
 
 /** 50,000 requests over 29 days; one is of a rare model, another one failed. */

@@ -10,6 +10,7 @@ import { ResponseStore, type StoreOptions } from '#inference/apis/responses/stor
 import { newId } from '#lib/ids.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
+import { explain } from '#test/support/explain.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { refuses, responseObject, say } from '#test/support/stored-responses.ts';
 
@@ -81,6 +82,16 @@ for (const database of databases) {
         .executeTakeFirst();
       return row?.bytes;
     };
+
+    // PostgreSQL may prefer to read small tables as a whole.
+    test('links are read from an index', { skip: database !== 'sqlite' }, async () => {
+      const account = await newAccount();
+      const { id } = await add(account, 'a');
+      const plan = await explain(db, (own) =>
+        read(account, id, new ResponseStore(own, clock, options)),
+      );
+      assert.match(plan, /SEARCH r USING COVERING INDEX responses_by_place/);
+    });
 
     test('a conversation of 200 responses takes as many queries as one of two', async () => {
       const account = await newAccount();
