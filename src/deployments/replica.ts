@@ -9,7 +9,7 @@ import {
   toFailure,
 } from '#deployments/engines/engine.ts';
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
-import { type Recipe, recipes } from '#deployments/engines/recipes.ts';
+import { findFailure, type Recipe, recipes } from '#deployments/engines/recipes.ts';
 import { sleeps } from '#deployments/engines/sleep.ts';
 import { toUpstream } from '#deployments/engines/upstream.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
@@ -361,7 +361,7 @@ export class Replica {
 
   #explain(ended: Failure): Failure {
     // Not its last line, which may have a secret: what it means is sent to every client.
-    const meaning = this.#findMeaning(this.#recipe.failures);
+    const meaning = findFailure(this.log(), this.#recipe);
     return meaning === undefined ? ended : toFailure(meaning);
   }
 

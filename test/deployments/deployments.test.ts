@@ -97,7 +97,7 @@ for (const database of databases) {
       const response = await chat();
       assert.equal(response.status, 503);
       const { error } = (await response.json()) as { error: { message: string } };
-      assert.match(error.message, /The deployment tested failed\. The GPU has too little memory/);
+      assert.match(error.message, /The deployment tested failed\. There is too little memory/);
       const { status, reason, replicas } = await show();
       assert.deepEqual([status, replicas], ['failed', []]);
       assert.match(reason ?? '', /too little memory/);

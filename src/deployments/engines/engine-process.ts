@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import { illegalInstruction } from './engine.ts';
 import { createLogTail } from './log-tail.ts';
 
 export interface EngineCommand {
@@ -90,6 +91,7 @@ function killGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 }
 
 function toEnding(code: number | null, signal: NodeJS.Signals | null): string {
+  if (signal === 'SIGILL') return illegalInstruction;
   if (signal !== null) return `The engine was ended by ${signal}.`;
   const ended = `The engine ended with exit code ${code}`;
   // The shell that starts it ends with these.

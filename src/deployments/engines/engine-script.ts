@@ -3,6 +3,7 @@
 // in the machine's boot log.
 
 import type { DeploymentSpec } from '#deployments/spec.ts';
+import { illegalInstruction } from './engine.ts';
 import { type EnginePlace, type Recipe, recipes } from './recipes.ts';
 
 /** The port of the engine inside its machine, which runs nothing else. */
@@ -95,6 +96,7 @@ export const scriptProgress: Recipe['progress'] = [
 /** As shells say it. */
 const notFound = 'the engine ended with exit code 127';
 const killed = 'the engine ended with exit code 137';
+const illegal = 'the engine ended with exit code 132';
 
 /** How the engine ended after its last start, as a sentence; undefined if the boot log does not say so. */
 export function findEnding(bootLog: readonly string[]): string | undefined {
@@ -105,6 +107,7 @@ export function findEnding(bootLog: readonly string[]): string | undefined {
       return 'The machine has no such program. Install it by a set-up script.';
     if (ending?.[1] === killed)
       return 'The engine was killed (exit code 137). The machine probably has too little memory.';
+    if (ending?.[1] === illegal) return illegalInstruction;
     if (ending?.[1] !== undefined) return `T${ending[1].slice(1)}.`;
     if (/^user data was not run/.test(line))
       return 'Machines without isolation run no engines. Deploy on the host instead.';

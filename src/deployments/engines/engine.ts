@@ -17,6 +17,10 @@ export const toFailure = (told: string, detail = ''): Failure => ({
   reason: `${told} ${detail}`.trim(),
 });
 
+/** How an engine ends by SIGILL. llama.cpp is compiled for the processor that it is built on. */
+export const illegalInstruction =
+  'The engine used an instruction that this processor lacks. Build it for this processor.';
+
 export interface Engine {
   /** The port of 127.0.0.1 on this computer that leads to it. */
   readonly port: number;

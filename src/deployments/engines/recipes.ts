@@ -29,11 +29,12 @@ export interface Recipe {
   readonly health: string;
   /** Lines of the log that mean progress, with what to call it. */
   readonly progress: readonly (readonly [pattern: RegExp, name: string])[];
-  /** Lines of the log that say why a start failed. */
+  /** Lines of the log that say why a start failed, the most specific first. */
   readonly failures: readonly (readonly [pattern: RegExp, reason: string])[];
 }
 
-const outOfMemory = 'The GPU has too little memory for this model and its context.';
+const outOfMemory = 'There is too little memory for this model and its context.';
+const badArgument = 'The engine does not take one of its arguments. Its log says which.';
 
 /** It listens at another port than it was told, or another process was faster. */
 const portInUse = [
@@ -114,11 +115,15 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     toEnvironment: (_spec, { key }) => ({ LLAMA_API_KEY: key }),
     health: '/health',
     progress: [
-      [/load_tensors|llama_model_load/, 'loading weights'],
-      [/server is listening/, 'starting to listen'],
+      // Versions differ.
+      [/load_model: loading model|load_tensors|llama_model_load/, 'loading weights'],
+      [/model loaded|listening on/, 'starting to listen'],
     ],
     failures: [
-      [/out of memory|failed to allocate/i, outOfMemory],
+      [/error: invalid argument|error while handling argument/, badArgument],
+      [/out of memory|(failed|unable) to allocate/i, outOfMemory],
+      [/failed to open GGUF file/, 'There are no such weights.'],
+      [/failed to read magic|invalid magic/, 'The weights are not a GGUF file.'],
       [/failed to load model|unable to load model/i, 'The weights could not be loaded.'],
     ],
   },
@@ -160,6 +165,10 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     failures: [portInUse, [/out of memory/i, outOfMemory]],
   },
 };
+
+/** Why a start failed, by the first of the recipe's patterns that matches a line of the log. */
+export const findFailure = (lines: readonly string[], { failures }: Recipe): string | undefined =>
+  failures.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
 
 /** The command that runs Millrace on this computer. */
 export const ownProgram = [

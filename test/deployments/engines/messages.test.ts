@@ -1,9 +1,10 @@
-// What engines print and how they end, as people read it. The lines are those of vLLM 0.32.
+// What engines print and how they end, as people read it. The lines are those of vLLM 0.32 and
+// llama-server 0.5.0.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findEnding } from '#deployments/engines/engine-script.ts';
-import { type Recipe, recipes } from '#deployments/engines/recipes.ts';
+import { findFailure, type Recipe, recipes } from '#deployments/engines/recipes.ts';
 
 const meaningOf = (line: string, meanings: Recipe['progress']) =>
   meanings.find(([pattern]) => pattern.test(line))?.[1];
@@ -19,7 +20,6 @@ test('vLLM says how far it is', () => {
 });
 
 test('vLLM says why it does not start', () => {
-  const { failures } = recipes.vllm;
   for (const [line, reason] of [
     [
       "ValueError: To serve at least one request with the model's max seq len (2048), (0.01 GiB KV cache is needed, which is larger than the available KV cache memory (0.0 GiB).",
@@ -31,7 +31,49 @@ test('vLLM says why it does not start', () => {
     ],
     ["ValueError: Invalid repository ID or local directory specified: '/none'.", /no such weights/],
   ] as const)
-    assert.match(meaningOf(line, failures) ?? '', reason);
+    assert.match(findFailure([line], recipes.vllm) ?? '', reason);
+});
+
+test('llama-server says how far it is', () => {
+  const { progress } = recipes['llama-server'];
+  for (const [line, meaning] of [
+    ["0.00.028.478 I srv    load_model: loading model '/weights/a.gguf'", 'loading weights'],
+    ['0.01.579.299 I srv  llama_server: model loaded', 'starting to listen'],
+    ['0.01.589.120 I srv  llama_server: listening on http://127.0.0.1:8000', 'starting to listen'],
+  ] as const)
+    assert.equal(meaningOf(line, progress), meaning);
+});
+
+test('llama-server says why it does not start, before lines that only say that it does not', () => {
+  const noModel = [
+    'E llama_model_load_from_file_impl: failed to load model',
+    "E srv    load_model: failed to load model, '/weights/a.gguf'",
+    'E srv  llama_server: exiting due to model loading error',
+  ];
+  for (const [line, reason] of [
+    ['error: invalid argument: --nonsense', /does not take one of its arguments/],
+    ['error while handling argument "--ctx-size": stoi', /does not take one of its arguments/],
+    [
+      "E gguf_init_from_file: failed to open GGUF file '/weights/a.gguf' (No such file or directory)",
+      /no such weights/,
+    ],
+    ['E gguf_init_from_reader: failed to read magic', /not a GGUF file/],
+    [
+      'E ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 717488128',
+      /too little memory/,
+    ],
+    [
+      'E llama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache',
+      /too little memory/,
+    ],
+    ['E llama_model_load: error loading model: unknown', /could not be loaded/],
+  ] as const)
+    assert.match(findFailure([line, ...noModel], recipes['llama-server']) ?? '', reason);
+});
+
+test('an engine that was built for another processor says so', () => {
+  const ended = 'millrace: the engine ended with exit code 132';
+  assert.match(findEnding(['loading', ended]) ?? '', /instruction that this processor lacks/);
 });
 
 test('an engine that the kernel killed probably had too little memory', () => {
