@@ -79,6 +79,7 @@ describe('the launch page', { skip: noBrowser }, () => {
       commands[format] = (await page.locator('aside pre').textContent()) ?? '';
     }
     assert.match(commands.Terraform ?? '', /lambdalabs_instance.*region_name = "us-west-1"/s);
+    assert.match(commands.Terraform ?? '', /^ {2}file_system_names = \[\]$/m);
     assert.match(
       commands.Terraform ?? '',
       /source += "elct9620\/lambdalabs"\s+version = "~> 0\.8"/,

@@ -60,7 +60,8 @@ const argumentNames = [
 
 /** For the provider of Lambda's cloud. It has no arguments for some members, which the comment says. */
 function toTerraform(address: string, launch: Launch): string {
-  const members = Object.entries(launch);
+  // Without an empty list, the provider wants to change the machine after each apply, and then fails: it can't.
+  const members = Object.entries({ ...launch, file_system_names: launch.file_system_names ?? [] });
   const given = members
     .filter(([name]) => argumentNames.includes(name))
     .map(([name, value]) => `  ${name} = ${toHcl(value)}`);
