@@ -1,8 +1,11 @@
 // `functions` and `function_call`, the predecessors of tools. A request in that form is served as one with tools, and its
 // response is turned back. Everything between sees only tools.
 
-import type { EngineChunk, EngineResponse } from '#inference/engine.ts';
+import { OpenAiStream, showsUsage, toOpenAiFormat } from '#inference/apis/openai-format.ts';
+import type { ResponseFormat } from '#inference/apis/response-format.ts';
+import type { EngineChunk, EngineResponse, Task, WireEvents } from '#inference/engine.ts';
 import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
+import { parseEvents, toWireEvents } from '#inference/wire-events.ts';
 
 /** True if the client expects function calls in its response, not tool calls. */
 export const usesFunctions = (body: ChatRequest): boolean => (body.functions ?? []).length > 0;
@@ -45,7 +48,7 @@ function toToolMessages(messages: readonly ChatMessage[]): ChatMessage[] {
 const toCallId = (index: number) => String(index).padStart(9, '0');
 
 /** Choices of a response or of a stream's event, with the first tool call as the function call. */
-export function toFunctionChoices<
+function toFunctionChoices<
   Choice extends EngineChunk['choices'][number] | EngineResponse['choices'][number],
 >(choices: readonly Choice[]): Choice[] {
   return choices.map((choice) => {
@@ -81,3 +84,31 @@ function toCall({ tool_calls: calls }: WithCalls) {
   const { name, arguments: text = '' } = call;
   return { function_call: { ...(name != null && { name }), arguments: text } };
 }
+
+export function toFunctionsFormat(task: Task): ResponseFormat {
+  const format = toOpenAiFormat(task);
+  return {
+    ...format,
+    takesWritten: false,
+    toWhole: (response, envelope) => format.toWhole(toFunctionResponse(response), envelope),
+    openStream: (envelope) => new FunctionsStream(envelope, showsUsage(task)),
+  };
+}
+
+class FunctionsStream extends OpenAiStream {
+  override take(item: EngineChunk | WireEvents): WireEvents {
+    return super.take(toFunctionItem(item));
+  }
+}
+
+const toFunctionResponse = (response: EngineResponse): EngineResponse => ({
+  ...response,
+  choices: toFunctionChoices(response.choices),
+});
+
+const toFunctionItem = (item: EngineChunk | WireEvents): EngineChunk | WireEvents =>
+  typeof item === 'string'
+    ? parseEvents(item)
+        .map((event) => toWireEvents({ ...event, choices: toFunctionChoices(event.choices ?? []) }))
+        .join('')
+    : { ...item, choices: toFunctionChoices(item.choices) };

@@ -3,16 +3,29 @@
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { invalidRequest } from '#inference/errors.ts';
-import { toEmbedding } from './computation.ts';
-import { embeddingsText } from './reference.ts';
+import { toEmbedding, writeEmbeddings } from './computation.ts';
 import { EmbeddingsRequest, embeddingsResponses } from './schema.ts';
-import { writeEmbeddings } from './vectors.ts';
 
 export const embeddingsEndpoint = defineEndpoint({
   url: '/v1/embeddings',
   operation: 'embeddings',
   summary: 'Embed texts',
-  text: embeddingsText,
+  text: {
+    description:
+      'Turns texts or lists of token ids into vectors, as OpenAI’s embeddings do, in the order they were sent. Each vector ' +
+      'of a model on this machine has length one. `encoding_format: base64` returns little-endian 32-bit floats. ' +
+      '`dimensions` cuts the vectors of models that were made for it.',
+    body: { model: 'nomic-embed-text', input: ['A mill wheel', 'A water channel'] },
+    response: {
+      object: 'list',
+      data: [
+        { object: 'embedding', index: 0, embedding: [0.6, 0.8] },
+        { object: 'embedding', index: 1, embedding: [0.8, 0.6] },
+      ],
+      model: 'nomic-embed-text',
+      usage: { prompt_tokens: 10, total_tokens: 10 },
+    },
+  },
   body: EmbeddingsRequest,
   responses: embeddingsResponses,
   translate({ model, input, dimensions, encoding_format, priority }) {

@@ -2,10 +2,10 @@
 
 import { checkChat } from '#inference/apis/chat/check.ts';
 import { type Api, defineEndpoint } from '#inference/apis/endpoint.ts';
+import { id, messages, model, text } from '#inference/apis/example-values.ts';
 import { checkAs } from '#inference/apis/own-names.ts';
 import { messagesErrorFormat } from './errors.ts';
 import { createMessagesFormat } from './format.ts';
-import { countText, messageText } from './reference.ts';
 import {
   countTokensResponses,
   messagesErrorSchema,
@@ -18,7 +18,28 @@ const messagesEndpoint = defineEndpoint({
   url: '/v1/messages',
   operation: 'messages',
   summary: 'Create a message',
-  text: messageText,
+  text: {
+    description:
+      'Answers a list of messages, as Anthropic’s Messages API does, with any model. With `stream: true` the answer ' +
+      'arrives as server-sent events, from `message_start` to `message_stop`. Members and blocks that only other ' +
+      'servers know are ignored.',
+    body: { model, messages, max_tokens: 64 },
+    response: {
+      id: `msg_${id}`,
+      type: 'message',
+      role: 'assistant',
+      model,
+      content: [{ type: 'text', text }],
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      usage: {
+        input_tokens: 13,
+        cache_creation_input_tokens: 0,
+        cache_read_input_tokens: 0,
+        output_tokens: 12,
+      },
+    },
+  },
   body: MessagesRequest,
   responses: messagesResponses,
   translate(body) {
@@ -33,7 +54,13 @@ const countTokensEndpoint = defineEndpoint({
   url: '/v1/messages/count_tokens',
   operation: 'messages',
   summary: 'Count the tokens of a message',
-  text: countText,
+  text: {
+    description:
+      'Returns how many tokens the prompt of `POST /v1/messages` would have, counted by the model’s own backend with ' +
+      'its template and the tools. It generates nothing and costs nothing.',
+    body: { model, messages },
+    response: { input_tokens: 13 },
+  },
   body: CountTokensRequest,
   responses: countTokensResponses,
   translate(body) {

@@ -1,7 +1,7 @@
 // POST /api/chat, POST /api/generate and POST /api/embed.
 
 import { checkChat } from '#inference/apis/chat/check.ts';
-import { checkCompletion } from '#inference/apis/completions/check.ts';
+import { checkCompletion } from '#inference/apis/completions/endpoint.ts';
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { toEmbedding } from '#inference/apis/embeddings/computation.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type Generation,
   type Origin,
 } from '#inference/apis/endpoint.ts';
+import { messages, model } from '#inference/apis/example-values.ts';
 import { checkAs, type FindNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { modelNotFound } from '#inference/errors.ts';
@@ -22,7 +23,6 @@ import {
   type OllamaShape,
   toLoaded,
 } from './format.ts';
-import { chatText, embedText, generateText } from './reference.ts';
 import { OllamaChatRequest, OllamaEmbedRequest, OllamaGenerateRequest } from './schema.ts';
 import {
   toChatNames,
@@ -31,6 +31,8 @@ import {
   toGenerateTask,
   toModelId,
 } from './translate.ts';
+
+const options = { num_predict: 1 };
 
 const toResponses = (description: string) => ({
   200: {
@@ -55,7 +57,10 @@ const ollamaChatEndpoint = defineEndpoint({
   url: '/api/chat',
   operation: 'ollama_chat',
   summary: 'Answer a conversation, as Ollama does',
-  text: chatText,
+  text: {
+    description: 'Answers a list of messages, in lines of JSON unless `stream` is false.',
+    body: { model, messages, options, stream: false },
+  },
   body: OllamaChatRequest,
   responses: toResponses('The answer: one object, or one per line unless stream is false.'),
   translate: (body, origin) =>
@@ -68,7 +73,10 @@ const ollamaGenerateEndpoint = defineEndpoint({
   url: '/api/generate',
   operation: 'ollama_generate',
   summary: 'Answer a prompt, as Ollama does',
-  text: generateText,
+  text: {
+    description: 'Answers a prompt, in lines of JSON unless `stream` is false.',
+    body: { model, prompt: 'What is a millrace?', options, stream: false },
+  },
   body: OllamaGenerateRequest,
   responses: toResponses('The answer: one object, or one per line unless stream is false.'),
   translate: (body, origin) =>
@@ -81,7 +89,10 @@ const ollamaEmbedEndpoint = defineEndpoint({
   url: '/api/embed',
   operation: 'ollama_embed',
   summary: 'Embed texts, as Ollama does',
-  text: embedText,
+  text: {
+    description: 'Turns texts into vectors.',
+    body: { model: 'nomic-embed-text', input: ['A mill wheel'] },
+  },
   body: OllamaEmbedRequest,
   responses: toResponses('The vectors, in the order of the texts.'),
   translate({ model, input, dimensions }) {

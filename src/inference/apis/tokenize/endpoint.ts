@@ -3,10 +3,10 @@
 
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { defineEndpoint, type Endpoint } from '#inference/apis/endpoint.ts';
+import { model } from '#inference/apis/example-values.ts';
 import { invalidRequest, missingParameter } from '#inference/errors.ts';
 import { refuseMedia } from '#inference/images/remote-media.ts';
 import type { TokenizeTask } from '#inference/pooling.ts';
-import { detokenizeText, tokenizeText } from './reference.ts';
 import {
   DetokenizeRequest,
   detokenizeResponses,
@@ -18,7 +18,18 @@ const tokenizeEndpoint = defineEndpoint({
   url: '/tokenize',
   operation: 'tokenize',
   summary: 'Turn a text or a conversation into tokens',
-  text: tokenizeText,
+  text: {
+    description:
+      'Returns the tokens of `prompt`, or of `messages` after the model’s template, as vLLM does. It generates nothing ' +
+      'and costs nothing. The same endpoint is at `/tokenize`.',
+    body: { model, prompt: 'A mill wheel', return_token_strs: true },
+    response: {
+      count: 3,
+      max_model_len: 131_072,
+      tokens: [32, 2606, 13289],
+      token_strs: ['A', ' mill', ' wheel'],
+    },
+  },
   body: TokenizeRequest,
   responses: tokenizeResponses,
   translate(body) {
@@ -48,7 +59,11 @@ const detokenizeEndpoint = defineEndpoint({
   url: '/detokenize',
   operation: 'tokenize',
   summary: 'Turn tokens into text',
-  text: detokenizeText,
+  text: {
+    description: 'Returns the text of token ids. The same endpoint is at `/detokenize`.',
+    body: { model, tokens: [32, 2606, 13289] },
+    response: { prompt: 'A mill wheel' },
+  },
   body: DetokenizeRequest,
   responses: detokenizeResponses,
   translate({ model, tokens }) {
