@@ -3,7 +3,7 @@
 
 import type { ToolCallDelta } from './engine.ts';
 
-export interface ChoiceOutput {
+interface ChoiceOutput {
   readonly text: string;
   readonly thoughts: string;
   readonly calls: readonly CallPiece[];
@@ -52,3 +52,17 @@ function toCall(call: unknown, place: number): CallPiece {
 
 const saysAnything = ({ id, function: { name, arguments: text } }: CallPiece) =>
   id !== '' || name !== '' || text !== '';
+
+/** Arguments that are not a JSON object are passed on as text, for the tool to refuse. */
+export const toArguments = (text: string): object =>
+  text.trim() === '' ? {} : (readObject(text) ?? { invalid_arguments: text });
+
+/** Null if the text is not a JSON object. */
+export function readObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>;
+  } catch {}
+  return null;
+}

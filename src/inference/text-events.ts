@@ -3,7 +3,7 @@
 
 import { fromBytes } from '#lib/memory/byte-string.ts';
 import type { ChatChoiceDelta, EngineChunk, WireEvents } from './engine.ts';
-import { chunksOf } from './wire-events.ts';
+import { chunksOf } from './wire.ts';
 
 export class TextEvents {
   /** What precedes and follows the text; empty until one such event was seen. */

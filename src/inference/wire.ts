@@ -1,6 +1,16 @@
-// Wraps an engine's response in the envelope of the wire format: its id, its time and the model's name.
+// The wire format of responses and of the events of a stream, `data: {...}` each, as upstreams send them and chat clients
+// receive them. It wraps an engine's response in an envelope: its id, its time and the model's name.
 
-import type { EngineChunk, EngineResponse, Envelope, Task } from './engine.ts';
+import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
+import type {
+  ChatChoiceDelta,
+  CompletionChoice,
+  EngineChunk,
+  EngineResponse,
+  Envelope,
+  Task,
+  WireEvents,
+} from './engine.ts';
 
 /** The id is `chat-` or `cmpl-` and the request's id, 32 hex digits as in the log and in usage (Seed 2.2, 2.4). */
 export function newEnvelope(
@@ -60,3 +70,34 @@ export function createChunkWriter(envelope: Envelope, includeUsage: boolean): Ch
 
 const toMembers = (rest: Record<string, unknown>) =>
   JSON.stringify({ system_fingerprint: null, ...rest }).slice(1, -1);
+
+/** One event in its wire format. */
+export interface WireEvent {
+  choices?: (ChatChoiceDelta | CompletionChoice)[];
+  [member: string]: unknown;
+}
+
+export function parseEvents(events: WireEvents): WireEvent[] {
+  return fromBytes(events)
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: {'))
+    .flatMap((event) => parseEvent(event.slice('data: '.length)));
+}
+
+/** Upstream events are forwarded without being parsed, so a malformed one may be discovered only here. */
+function parseEvent(data: string): WireEvent[] {
+  try {
+    return [JSON.parse(data) as WireEvent];
+  } catch {
+    return [];
+  }
+}
+
+export const toWireEvents = (event: WireEvent): WireEvents =>
+  toBytes(`data: ${JSON.stringify(event)}\n\n`);
+
+/** The chunks of one item of a stream, whichever way its engine wrote them. */
+export const chunksOf = (item: EngineChunk | WireEvents): EngineChunk[] =>
+  typeof item === 'string'
+    ? parseEvents(item).map(({ choices = [] }) => ({ choices, usage: null }))
+    : [item];

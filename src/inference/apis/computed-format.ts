@@ -4,8 +4,7 @@
 import type { ErrorFormat } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
-import type { Computation } from './computation.ts';
-import type { ResponseFormat } from './response-format.ts';
+import type { Computation, ResponseFormat } from './response-format.ts';
 
 export const toComputedFormat = (
   operation: string,

@@ -1,11 +1,10 @@
 // A backend as the registry manages it: what the router sees, and what changes without a new engine, such as its
 // weight, its health and its recent statistics.
 
-import type { Engine } from '#inference/engine.ts';
+import { type Engine, EngineError } from '#inference/engine.ts';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
-import { createAbsentEngine } from './absent-engine.ts';
 import type { Backend, Hold } from './backend.ts';
 import { alwaysHealthy, type HealthRecord } from './health.ts';
 import { type ImplausibleRecord, neverImplausible } from './implausible-counts.ts';
@@ -103,4 +102,18 @@ export function applySpec(
   backend.concurrency = spec.concurrency;
   backend.continues = canContinue(spec, entry);
   return backend;
+}
+
+/** The engine of a deployment without a ready replica. No request reaches it, because its backend is always busy. */
+function createAbsentEngine(name: string): Engine {
+  const refuse = async () => {
+    throw new EngineError('unavailable', 'No replica is ready.', { code: 'model_unavailable' });
+  };
+  return {
+    name,
+    stream: refuse,
+    respond: refuse,
+    countPromptTokens: async () => null,
+    close: async () => {},
+  };
 }

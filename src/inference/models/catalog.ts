@@ -2,7 +2,6 @@
 // list as changed and extended by the configuration, and is replaced as a whole on reload.
 
 import type { Model } from '#inference/schema.ts';
-import { type Aliases, findAlias } from './aliases.ts';
 import { builtinModels, type CatalogEntry, entryDefaults, type Price } from './builtin-models.ts';
 
 export type { CatalogEntry, Price };
@@ -82,3 +81,25 @@ export const toModel = ({ id, created, ownedBy }: CatalogEntry): Model => ({
   created,
   owned_by: ownedBy,
 });
+
+/** Patterns in the order of the configuration, with the id of the model that each stands for. `*` is any text. */
+type Aliases = readonly (readonly [pattern: string, to: string])[];
+
+/** The model of the first pattern that matches. */
+const findAlias = (aliases: Aliases, name: string): string | undefined =>
+  aliases.find(([pattern]) => matches(pattern, name))?.[1];
+
+/** Takes each text between two stars where it first occurs, so that no pattern is slow. */
+function matches(pattern: string, name: string): boolean {
+  const [first = '', ...parts] = pattern.split('*');
+  const last = parts.pop();
+  if (last === undefined) return name === pattern;
+  if (!name.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of parts) {
+    const found = name.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  return name.length - last.length >= at && name.endsWith(last);
+}

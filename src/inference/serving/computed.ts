@@ -1,7 +1,7 @@
 // Computes the response to a request that generates nothing: plans which backends are able, and tries one after the
 // other.
 
-import type { Computation, Computed } from '#inference/apis/computation.ts';
+import type { Computation, Computed } from '#inference/apis/response-format.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import { type Call, countPrompts, type Task, type Usage } from '#inference/engine.ts';
 import { modelNotSupported, notAble } from '#inference/errors.ts';

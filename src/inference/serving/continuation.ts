@@ -6,7 +6,7 @@ import { findConstraint } from '#inference/constraint.ts';
 import type { ChatChoiceDelta, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
-import { parseEvents, toWireEvents, type WireEvent } from '#inference/wire-events.ts';
+import { parseEvents, toWireEvents, type WireEvent } from '#inference/wire.ts';
 
 /** Whether the rest of the response can be generated from its text so far. */
 export function canContinue({ continueStreams }: CatalogEntry, { kind, body }: Task): boolean {

@@ -11,7 +11,7 @@ import { type EngineError, type Task, toMaxTokens } from '#inference/engine.ts';
 import { contextLengthExceeded, tooManyTokens, unsupportedContentType } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { TokenCounter } from '#inference/models/tokens.ts';
-import { dropOldest } from './drop-oldest.ts';
+import type { ChatMessage } from '#inference/schema.ts';
 
 export interface Plan {
   /** The model named in the response. */
@@ -24,7 +24,7 @@ export interface Plan {
   readonly unfit: ReadonlySet<Backend>;
 }
 
-export interface PlannedRequest {
+interface PlannedRequest {
   readonly task: Task;
   /** Size of the request's body. */
   readonly bodyBytes: number;
@@ -267,4 +267,28 @@ function withOutputCap(task: Task, entry: CatalogEntry, isFitted: boolean): Task
     throw tooManyTokens(isNew ? 'max_completion_tokens' : 'max_tokens', { asked, cap, model: id });
   }
   return task;
+}
+
+/**
+ * Keeps the leading instructions and about this share of the rest, the newest messages. An output stays with its call.
+ * Returns null if there is nothing left to drop.
+ */
+export function dropOldest(messages: readonly ChatMessage[], share: number): ChatMessage[] | null {
+  const isInstruction = ({ role }: ChatMessage) => role === 'system' || role === 'developer';
+  const begun = messages.findIndex((message) => !isInstruction(message));
+  const start = begun < 0 ? messages.length : begun;
+  const lengths = messages.map((message) => JSON.stringify(message).length);
+  const total = lengths.slice(start).reduce((sum, length) => sum + length, 0);
+  let dropped = 0;
+  let at = start;
+  while (at < messages.length && (at === start || dropped < total * (1 - share))) {
+    dropped += lengths[at] as number;
+    at++;
+    // An output whose call is gone would be refused.
+    while (messages[at]?.role === 'tool') {
+      dropped += lengths[at] as number;
+      at++;
+    }
+  }
+  return at < messages.length ? [...messages.slice(0, start), ...messages.slice(at)] : null;
 }

@@ -8,7 +8,7 @@ import type {
   Task,
   WireEvents,
 } from '#inference/engine.ts';
-import { parseEvents } from '#inference/wire-events.ts';
+import { parseEvents } from '#inference/wire.ts';
 
 /**
  * Maximum bytes of unparsed events in all transcripts together. Events take about forty times the space of their

@@ -13,7 +13,7 @@ import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { createResponsesFormat } from '#inference/apis/responses/format.ts';
 import { createToolSet } from '#inference/apis/responses/tools.ts';
-import { toArguments } from '#inference/apis/tool-arguments.ts';
+import { toArguments } from '#inference/choice-output.ts';
 import type { Envelope, Task, Usage } from '#inference/engine.ts';
 import { EventRewriter } from '#inference/engines/upstream/event-rewriter.ts';
 import { EventTemplates } from '#inference/engines/upstream/event-template.ts';

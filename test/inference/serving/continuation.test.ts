@@ -16,7 +16,7 @@ import {
   toContinuation,
 } from '#inference/serving/continuation.ts';
 import { createTranscripts } from '#inference/serving/transcript.ts';
-import { parseEvents, toWireEvents } from '#inference/wire-events.ts';
+import { parseEvents, toWireEvents } from '#inference/wire.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 
 const hello = { role: 'user', content: 'Hello' } as const;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChatMessage } from '#inference/schema.ts';
-import { dropOldest } from '#inference/serving/drop-oldest.ts';
+import { dropOldest } from '#inference/serving/plan.ts';
 
 const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: '{}' } };
 const conversation: ChatMessage[] = [

@@ -5,7 +5,7 @@ import { OpenAiStream, showsUsage, toOpenAiFormat } from '#inference/apis/openai
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import type { EngineChunk, EngineResponse, Task, WireEvents } from '#inference/engine.ts';
 import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
-import { parseEvents, toWireEvents } from '#inference/wire-events.ts';
+import { parseEvents, toWireEvents } from '#inference/wire.ts';
 
 /** True if the client expects function calls in its response, not tool calls. */
 export const usesFunctions = (body: ChatRequest): boolean => (body.functions ?? []).length > 0;
@@ -85,6 +85,7 @@ function toCall({ tool_calls: calls }: WithCalls) {
   return { function_call: { ...(name != null && { name }), arguments: text } };
 }
 
+/** As in `openai-format.ts`, with the tool call sent as a function call. */
 export function toFunctionsFormat(task: Task): ResponseFormat {
   const format = toOpenAiFormat(task);
   return {

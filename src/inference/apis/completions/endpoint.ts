@@ -37,7 +37,7 @@ export const completionEndpoint = defineEndpoint({
   },
 });
 
-/** Throws InferenceError. */
+/** Checks what a schema can't express: members that are only valid together. Throws InferenceError. */
 export function checkCompletion(body: CompletionRequest): void {
   checkSampling(body);
   const { best_of: bestOf, n } = body;

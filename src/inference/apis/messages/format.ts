@@ -1,8 +1,7 @@
 // Writes responses of the Messages API: whole, and as a stream of events.
 
 import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
-import { toArguments } from '#inference/apis/tool-arguments.ts';
-import { readOutput } from '#inference/choice-output.ts';
+import { readOutput, toArguments } from '#inference/choice-output.ts';
 import {
   type ChatChoice,
   type ChatChoiceDelta,

@@ -1,6 +1,6 @@
 // A tool call of a response as an item: which kind it has, and what each kind makes of the function's arguments.
 
-import { readObject } from '#inference/apis/tool-arguments.ts';
+import { readObject } from '#inference/choice-output.ts';
 import { CustomInput } from './custom-input.ts';
 import { type EventWriter, toHead } from './events.ts';
 import type { CallItem, ItemStatus } from './schema.ts';

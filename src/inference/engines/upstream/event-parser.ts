@@ -7,14 +7,15 @@ import {
   type ChoiceProgress,
   fillAbsent,
   fillDelta,
+  formScores,
   indexOf,
   isMembers,
+  lengthOf,
   type Members,
   nameStop,
   openDelta,
   toAbsent,
 } from './choices.ts';
-import { formScores, lengthOf } from './completion-logprobs.ts';
 import type { EventSample, ParsedEvent } from './event-template.ts';
 import { toAddedMembers, toEventRest } from './event-template.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';

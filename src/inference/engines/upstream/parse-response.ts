@@ -11,9 +11,7 @@ import type {
 import { estimateTokens } from '#inference/models/tokens.ts';
 import type { ThinkTags } from '#inference/think-tags.ts';
 import type { BufferedResponse } from './buffered-response.ts';
-import { isMembers, type Members, nameStop } from './choices.ts';
-import { formScores } from './completion-logprobs.ts';
-import type { UpstreamServer } from './count-tokens.ts';
+import { formScores, isMembers, type Members, nameStop } from './choices.ts';
 import {
   brokenOff,
   describeType,
@@ -25,6 +23,7 @@ import {
 import { type CountText, toText } from './generated-text.ts';
 import { nameReasoning } from './reasoning.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
+import type { UpstreamServer } from './tokenize.ts';
 import type { UsageCheck } from './usage.ts';
 import { generatedOnly, toUsage } from './usage.ts';
 

@@ -4,8 +4,8 @@
 import { type Engine, EngineError, type PoolingCall, type Usage } from '#inference/engine.ts';
 import { type EmbedTask, maxTokensOf, type PoolingTask } from '#inference/pooling.ts';
 import { type BufferedResponse, fetchWhole } from './buffered-response.ts';
-import type { UpstreamServer } from './count-tokens.ts';
 import { orUnreadable, toFailure, unavailable } from './failures.ts';
+import type { UpstreamServer } from './tokenize.ts';
 import type { UpstreamClient } from './upstream-client.ts';
 import { type ImplausibleCounts, toUsage, UsageCheck } from './usage.ts';
 

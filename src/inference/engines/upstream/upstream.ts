@@ -8,14 +8,6 @@ import { type Call, type Engine, EngineError, type Task } from '#inference/engin
 import { withSystemNotes } from '#inference/system-notes.ts';
 import { fetchWhole } from './buffered-response.ts';
 import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
-import {
-  countingServers,
-  countPromptTokens,
-  countTextTokens,
-  readRoom,
-  type UpstreamServer,
-} from './count-tokens.ts';
-import type { EventQueue } from './event-queue.ts';
 import { EventTemplates } from './event-template.ts';
 import { toFailure, unavailable } from './failures.ts';
 import { type CountText, createTokenCounts } from './generated-text.ts';
@@ -23,8 +15,16 @@ import { parseResponse } from './parse-response.ts';
 import { createUpstreamPooling } from './pooling.ts';
 import { paths, toRequestBody } from './request-body.ts';
 import type { ResponseThread } from './response-thread.ts';
+import type { EventQueue } from './stream-receiver.ts';
 import { StreamReceiver } from './stream-receiver.ts';
-import { createTokenizer } from './tokenize.ts';
+import {
+  countingServers,
+  countPromptTokens,
+  countTextTokens,
+  createTokenizer,
+  readRoom,
+  type UpstreamServer,
+} from './tokenize.ts';
 import {
   createUpstreamClient,
   type SendOptions,

@@ -7,7 +7,7 @@ import { createMessagesFormat } from '#inference/apis/messages/format.ts';
 import type { MessagesRequest } from '#inference/apis/messages/schema.ts';
 import type { ChatChoiceDelta, EngineChunk, Envelope, Usage } from '#inference/engine.ts';
 import { contextLengthExceeded, InferenceError } from '#inference/errors.ts';
-import { toWireEvents } from '#inference/wire-events.ts';
+import { toWireEvents } from '#inference/wire.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
 import {
   parseMessageEvents,

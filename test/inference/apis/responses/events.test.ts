@@ -13,7 +13,7 @@ import { createToolSet } from '#inference/apis/responses/tools.ts';
 import type { ChatChoice, ChatChoiceDelta, EngineChunk, Usage } from '#inference/engine.ts';
 import { InferenceError } from '#inference/errors.ts';
 import { foldChunks } from '#inference/fold.ts';
-import { toWireEvents } from '#inference/wire-events.ts';
+import { toWireEvents } from '#inference/wire.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { checkResponseEvents, parseResponseEvents, textOf } from '#test/support/response-events.ts';
 

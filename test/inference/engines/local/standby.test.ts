@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  createStandby,
   type ModelProcessEvents,
   startModelProcess,
 } from '#inference/engines/local/parent/model-process.ts';
-import { createStandby } from '#inference/engines/local/parent/standby.ts';
 import { until } from '#test/support/until.ts';
 
 const silent: ModelProcessEvents = { message() {}, exit() {}, output() {} };

@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import type { ChatChoiceDelta } from '#inference/engine.ts';
-import { createChatOutput } from '#inference/engines/local/child/output/chat-output.ts';
-import { createThoughtOutput } from '#inference/engines/local/child/output/thought-output.ts';
+import {
+  createChatOutput,
+  createThoughtOutput,
+} from '#inference/engines/local/child/output/chat-output.ts';
 import {
   createChatTemplate,
   opensThought,

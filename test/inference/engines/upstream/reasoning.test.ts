@@ -12,7 +12,7 @@ import { readResponse } from '#inference/engines/upstream/parse-response.ts';
 import { toUsage } from '#inference/engines/upstream/usage.ts';
 import { foldChunks } from '#inference/fold.ts';
 import { splitThought, type ThinkTags } from '#inference/think-tags.ts';
-import { chunksOf } from '#inference/wire-events.ts';
+import { chunksOf } from '#inference/wire.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 import { newTrust } from '#test/support/upstream.ts';

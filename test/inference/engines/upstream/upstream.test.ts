@@ -8,9 +8,9 @@ import { memberTexts, parseJson } from '#http/body/json.ts';
 import { checkSampling } from '#inference/apis/check-sampling.ts';
 import type { CompletionChoice, Engine, Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
-import type { UpstreamServer } from '#inference/engines/upstream/count-tokens.ts';
 import { parseResponse } from '#inference/engines/upstream/parse-response.ts';
 import { toRequestBody } from '#inference/engines/upstream/request-body.ts';
+import type { UpstreamServer } from '#inference/engines/upstream/tokenize.ts';
 import {
   createUpstreamEngine,
   probeUpstream,

@@ -2,7 +2,7 @@
 
 import { toClientGrammar } from './client-grammar.ts';
 import type { CompiledGrammar, GrammarRequest } from './grammar-compiler.ts';
-import { jsonObjectGrammar, toGrammar } from './schema-grammar.ts';
+import { jsonObjectGrammar, toGrammar } from './schema-compiler.ts';
 import { toChoiceGrammar, toRegexGrammar } from './text-grammar.ts';
 import { toToolGrammar } from './tool-grammar.ts';
 

@@ -1,5 +1,7 @@
-// Puts a grammar together: one rule for each distinct set of schemas, filled in from a queue, so that a recursive schema
-// becomes a recursive grammar and a deep schema needs no deep stack.
+// BOUNDARY. Turns JSON Schema (draft 2020-12, and what draft 7 shares with it) into a grammar for llama.cpp. Every text of
+// the grammar is JSON that satisfies the schema. What can't be guaranteed is refused by name. There is one rule for each
+// distinct set of schemas, filled in from a queue, so that a recursive schema becomes a recursive grammar and a deep schema
+// needs no deep stack.
 
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
 import { arrayExpression } from '#inference/engines/local/grammar/rules/array-items.ts';
@@ -12,7 +14,10 @@ import {
 import { literalsExpression } from '#inference/engines/local/grammar/rules/literals.ts';
 import { numberExpression } from '#inference/engines/local/grammar/rules/numbers.ts';
 import { objectExpression } from '#inference/engines/local/grammar/rules/object-members.ts';
-import type { RuleBuilder } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import {
+  createRuleBuilder,
+  type RuleBuilder,
+} from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import { stringExpression } from '#inference/engines/local/grammar/rules/strings.ts';
 import { createSchemaDocument } from '#inference/engines/local/grammar/schema/document.ts';
 import {
@@ -143,7 +148,7 @@ function anyValue(rules: RuleBuilder): string {
 }
 
 /** Any JSON object. */
-export function anyObject(rules: RuleBuilder): string {
+function anyObject(rules: RuleBuilder): string {
   return rules.shared('any object', 'any-object', () =>
     constraintExpression(rules, unconstrained.object, '', () => rule(anyValue(rules))),
   );
@@ -171,4 +176,24 @@ function constraintExpression(
     case 'object':
       return objectExpression(rules, constraint, path, toValue);
   }
+}
+
+/**
+ * Pure, and bounded in time and size whatever the schema. Throws UnsupportedSchema.
+ *
+ * Members come in the schema's order. Without `additionalProperties`, a schema that lists its members gets only those;
+ * with it, extra members follow under other names. Two extra members may share a name: a parser keeps the last, which is
+ * valid on its own, and only one counts towards `minProperties`.
+ */
+export function toGrammar(schema: unknown): string {
+  const rules = createRuleBuilder();
+  return rules.render(compileSchema(rules, schema));
+}
+
+/** Any JSON object: `response_format: {type: "json_object"}`. */
+export const jsonObjectGrammar: string = toObjectGrammar();
+
+function toObjectGrammar(): string {
+  const rules = createRuleBuilder();
+  return rules.render(anyObject(rules));
 }

@@ -12,21 +12,20 @@ import { compileSchema } from './schema-compiler.ts';
 
 const maxCalls = 16;
 
-export interface CallableTool {
+interface CallableTool {
   readonly name: string;
   /** A schema of an object. If absent, the tool takes no arguments. */
   readonly parameters?: unknown;
 }
 
-export interface ToolGrammarOptions {
-  /** Allows up to 16 calls, one after another, instead of one. */
-  readonly parallel: boolean;
-  /** The model has already written the opening tag. */
-  readonly afterOpening?: boolean;
-}
-
-/** Throws UnsupportedSchema; its `path` starts with the name of the tool. */
-export function toToolGrammar(tools: readonly CallableTool[], options: ToolGrammarOptions): string {
+/**
+ * `parallel` allows up to 16 calls, one after another, instead of one. Throws UnsupportedSchema; its `path` starts with the
+ * name of the tool.
+ */
+export function toToolGrammar(
+  tools: readonly CallableTool[],
+  { parallel }: { readonly parallel: boolean },
+): string {
   const rules = createRuleBuilder();
   const newline = rules.add('newline', text('\n'));
   const gap = rules.repeat(newline, 0, 1);
@@ -49,7 +48,6 @@ export function toToolGrammar(tools: readonly CallableTool[], options: ToolGramm
     sequence(gap, rule(rules.add('body', choice(calls))), gap, text(toolCallClosing)),
   );
   const further = rules.add('further', sequence(text(`\n${toolCallOpening}`), rule(rest)));
-  const opening = options.afterOpening ? [] : [text(toolCallOpening)];
-  const more = options.parallel ? [rules.repeat(further, 0, maxCalls - 1)] : [];
-  return rules.render(rules.add('calls', sequence(...opening, rule(rest), ...more)));
+  const more = parallel ? [rules.repeat(further, 0, maxCalls - 1)] : [];
+  return rules.render(rules.add('calls', sequence(text(toolCallOpening), rule(rest), ...more)));
 }

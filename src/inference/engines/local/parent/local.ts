@@ -3,17 +3,26 @@
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { findConstraint } from '#inference/constraint.ts';
-import type { Call, Engine, EngineChunk, EngineResponse, Task } from '#inference/engine.ts';
+import type {
+  Call,
+  Engine,
+  EngineChunk,
+  EngineResponse,
+  PoolingCall,
+  Task,
+} from '#inference/engine.ts';
 import type { GrammarCompiler } from '#inference/engines/local/grammar/grammar-compiler.ts';
 import {
+  type Answer,
   type ChildOptions,
   defaultContextSize,
+  type Question,
   type RequestLimits,
 } from '#inference/engines/local/protocol.ts';
 import { foldChunks } from '#inference/fold.ts';
+import type { Embeddings, PoolingTask } from '#inference/pooling.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
-import { createChildAnswers } from './child-answers.ts';
-import { createChildRequests } from './child-requests.ts';
+import { type ChildRequests, createChildRequests } from './child-requests.ts';
 import { type ChunkStream, createChunkStream } from './chunk-stream.ts';
 import { borrowNoGpu, type GpuLease } from './gpu-lease.ts';
 import { chooseGrammar, unsupported } from './grammar-choice.ts';
@@ -52,7 +61,7 @@ export interface LocalEngineOptions {
   onEvent?: (event: ProcessEvent) => void;
 }
 
-export interface LocalEngineStatus {
+interface LocalEngineStatus {
   loaded: boolean;
   pid: number | null;
   /** Requests that have not ended. */
@@ -165,4 +174,51 @@ function toChildOptions(
     temperature: options.temperature ?? 1,
     limits,
   };
+}
+
+type ChildAnswers = Required<
+  Pick<Engine, 'embed' | 'rerank' | 'tokenize' | 'detokenize' | 'countPromptTokens'>
+>;
+
+/** What the child computes besides generated text: vectors of texts, scores of documents, and answers about tokens. */
+const createChildAnswers = (requests: ChildRequests) =>
+  ({
+    embed: async (task, call) => pool(requests, task, call),
+    async rerank(task, call) {
+      const { vectors, promptTokens } = await pool(requests, task, call);
+      return { scores: vectors.map(([score]) => score ?? 0), promptTokens };
+    },
+    tokenize: async (task, signal) => ask(requests, { kind: 'tokenize', task }, signal),
+    detokenize: async (tokens, signal) => ask(requests, { kind: 'detokenize', tokens }, signal),
+    countPromptTokens: async (task, signal): Promise<number> =>
+      ask(requests, { kind: 'count', task }, signal),
+  }) satisfies ChildAnswers;
+
+/** The child answers each kind of question with its own kind of answer. */
+function ask<Kind extends Answer>(
+  requests: ChildRequests,
+  question: Question,
+  signal: Cancellation,
+): Promise<Kind> {
+  const { promise, resolve, reject } = Promise.withResolvers<Kind>();
+  const listener = { answer: (given: Answer) => resolve(given as Kind), failed: reject };
+  requests.send({ signal, caller: 'count' }, (id) => ({ kind: 'ask', id, question }), listener);
+  return promise;
+}
+
+function pool(requests: ChildRequests, task: PoolingTask, call: PoolingCall): Promise<Embeddings> {
+  const { promise, resolve, reject } = Promise.withResolvers<Embeddings>();
+  const { caller, priority } = call;
+  const vectors: Float32Array[] = [];
+  let promptTokens = 0;
+  requests.send(call, (id) => ({ kind: 'pool', id, task, context: { caller, priority } }), {
+    vector(index, vector, soFar) {
+      vectors[index] = vector;
+      promptTokens = soFar.prompt_tokens;
+      call.onUsage?.(soFar);
+    },
+    ended: () => resolve({ vectors, promptTokens }),
+    failed: reject,
+  });
+  return promise;
 }

@@ -11,8 +11,12 @@ import type {
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
 import { borrowNoGpu, type GpuLease } from './gpu-lease.ts';
-import { type ModelProcess, startModelProcess } from './model-process.ts';
-import { createStandby, type Standby } from './standby.ts';
+import {
+  createStandby,
+  type ModelProcess,
+  type Standby,
+  startModelProcess,
+} from './model-process.ts';
 
 export interface SupervisorOptions {
   /** The model's name in messages. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
-import { toGrammar } from '#inference/engines/local/grammar/schema-grammar.ts';
+import { toGrammar } from '#inference/engines/local/grammar/schema-compiler.ts';
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
 

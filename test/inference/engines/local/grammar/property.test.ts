@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
-import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-grammar.ts';
+import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-compiler.ts';
 import { readGrammar } from '#test/support/grammar/gbnf.ts';
 import { createWriter } from '#test/support/grammar/gbnf-text.ts';
 import { createValidator, formats } from '#test/support/grammar/json-validator.ts';

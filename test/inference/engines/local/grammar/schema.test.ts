@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
-import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-grammar.ts';
+import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-compiler.ts';
 import { grammarCases } from '#test/support/grammar/cases.ts';
 import { readGrammar } from '#test/support/grammar/gbnf.ts';
 import { belongs } from '#test/support/grammar/gbnf-text.ts';

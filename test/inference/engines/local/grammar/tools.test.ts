@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findOverlongTokens } from '#inference/engines/local/grammar/overlong-utf8.ts';
+import { findOverlongTokens } from '#inference/engines/local/child/vocabulary.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 import { toToolGrammar } from '#inference/engines/local/grammar/tool-grammar.ts';
 import { readGrammar } from '#test/support/grammar/gbnf.ts';
@@ -42,13 +42,6 @@ test('one to sixteen parallel calls are written, each on its own line', () => {
   assert.ok(!belongs(grammar, calls(17)));
   assert.ok(!belongs(grammar, ''));
   assert.ok(!belongs(grammar, `${calls(1)}\n`));
-});
-
-test('after an opening tag that the model wrote itself only the rest is written', () => {
-  const grammar = readGrammar(toToolGrammar(tools, { parallel: true, afterOpening: true }));
-  assert.ok(belongs(grammar, `${now}</tool_call>`));
-  assert.ok(belongs(grammar, `\n${now}\n</tool_call>\n<tool_call>${weather}</tool_call>`));
-  assert.ok(!belongs(grammar, `<tool_call>${now}</tool_call>`));
 });
 
 test('arguments are an object even where the schema would allow more', () => {

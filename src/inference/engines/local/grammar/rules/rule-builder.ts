@@ -2,7 +2,7 @@
 
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 import { createWorkBudget, type Spend } from '#inference/engines/local/grammar/work-budget.ts';
-import { choice, type Expression, rule, sequence, toLines } from './gbnf.ts';
+import { choice, type Expression, rule, sequence, text, toLines } from './gbnf.ts';
 
 const maxRules = 20_000;
 const maxTextLength = 2_000_000;
@@ -108,4 +108,10 @@ function render(bodies: ReadonlyMap<string, Expression>, root: string): string {
     throw new UnsupportedSchema('', '', 'is too large for a grammar');
   }
   return grammar;
+}
+
+/** Allows at most one space, where people put one. More would let a weak model write spaces for ever. */
+export function spaceRule(rules: RuleBuilder): Expression {
+  const space = rules.shared('space', 'space', () => text(' '));
+  return rules.repeat(space, 0, 1);
 }
