@@ -1,6 +1,7 @@
 // What a choice says, for the formats of APIs that write it anew. Upstream members are passed on unchecked, so their
 // types are checked here: what is not of its type is left out.
 
+import { membersOf, parseMembers, textOf } from '#lib/json-members.ts';
 import type { ToolCallDelta } from './engine.ts';
 
 interface ChoiceOutput {
@@ -17,7 +18,7 @@ export interface CallPiece extends ToolCallDelta {
 
 /** Reads the delta of a chunk or the message of a whole response. */
 export function readOutput(said: unknown): ChoiceOutput {
-  const { content, reasoning_content, tool_calls } = toMembers(said);
+  const { content, reasoning_content, tool_calls } = membersOf(said);
   return {
     text: toText(content),
     thoughts: toText(reasoning_content),
@@ -25,23 +26,16 @@ export function readOutput(said: unknown): ChoiceOutput {
   };
 }
 
-type Members = Readonly<Record<string, unknown>>;
-
-const toMembers = (value: unknown): Members =>
-  typeof value === 'object' && value !== null ? (value as Members) : {};
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-
 /** Some servers send a list of parts. */
 const toText = (content: unknown): string =>
   Array.isArray(content)
-    ? content.map((part) => textOf(toMembers(part).text)).join('')
+    ? content.map((part) => textOf(membersOf(part).text)).join('')
     : textOf(content);
 
 /** A call without a number has that of its place. Some servers send arguments as an object. */
 function toCall(call: unknown, place: number): CallPiece {
-  const { index, id, function: called } = toMembers(call);
-  const { name, arguments: given } = toMembers(called);
+  const { index, id, function: called } = membersOf(call);
+  const { name, arguments: given } = membersOf(called);
   const text = typeof given === 'object' && given !== null ? JSON.stringify(given) : textOf(given);
   return {
     index: typeof index === 'number' ? index : place,
@@ -55,14 +49,4 @@ const saysAnything = ({ id, function: { name, arguments: text } }: CallPiece) =>
 
 /** Arguments that are not a JSON object are passed on as text, for the tool to refuse. */
 export const toArguments = (text: string): object =>
-  text.trim() === '' ? {} : (readObject(text) ?? { invalid_arguments: text });
-
-/** Null if the text is not a JSON object. */
-export function readObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as Record<string, unknown>;
-  } catch {}
-  return null;
-}
+  text.trim() === '' ? {} : (parseMembers(text) ?? { invalid_arguments: text });

@@ -1,6 +1,7 @@
 // Finds message parts that are not text: images, audio, files. Every server has its own kinds, so they are neither
 // parsed nor listed here. An engine that can't take them must check for them first.
 
+import type { Task } from './engine.ts';
 import type { ChatMessage } from './schema.ts';
 
 export interface OtherPart {
@@ -36,3 +37,6 @@ export function findOtherPart(messages: readonly ChatMessage[]): OtherPart | nul
   }
   return null;
 }
+
+export const isText = ({ kind, body }: Task) =>
+  kind !== 'chat' || findOtherPart(body.messages) === null;

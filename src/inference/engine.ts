@@ -256,12 +256,26 @@ export interface Usage {
   completion_tokens_details?: { reasoning_tokens?: number } | null;
 }
 
-export const noUsage: Usage = {
-  prompt_tokens: 0,
-  completion_tokens: 0,
-  total_tokens: 0,
+export const newUsage = (prompt_tokens: number, completion_tokens: number): Usage => ({
+  prompt_tokens,
+  completion_tokens,
+  total_tokens: prompt_tokens + completion_tokens,
   prompt_tokens_details: null,
-};
+});
+
+export const noUsage = newUsage(0, 0);
+
+/** The usage with other counts. The details stay. */
+export const withCounts = (
+  usage: Usage,
+  prompt_tokens: number,
+  completion_tokens = usage.completion_tokens,
+): Usage => ({
+  ...usage,
+  prompt_tokens,
+  completion_tokens,
+  total_tokens: prompt_tokens + completion_tokens,
+});
 
 export interface ToolCall {
   id: string;

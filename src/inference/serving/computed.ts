@@ -3,7 +3,7 @@
 
 import type { Computation, Computed } from '#inference/apis/response-format.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
-import { type Call, countPrompts, type Task, type Usage } from '#inference/engine.ts';
+import { type Call, countPrompts, type Task } from '#inference/engine.ts';
 import { modelNotSupported, notAble } from '#inference/errors.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
@@ -47,13 +47,6 @@ export async function compute(
   conclude(parts, lease, null, null);
   return result;
 }
-
-export const toReadUsage = (promptTokens: number): Usage => ({
-  prompt_tokens: promptTokens,
-  completion_tokens: 0,
-  total_tokens: promptTokens,
-  prompt_tokens_details: null,
-});
 
 /** Tokens to bill; 0 if each text is to be counted. */
 export function toPromptTokens({ promptTokens }: Computed, task: Task): number {

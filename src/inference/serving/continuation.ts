@@ -3,7 +3,14 @@
 // and when.
 
 import { findConstraint } from '#inference/constraint.ts';
-import type { ChatChoiceDelta, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
+import {
+  type ChatChoiceDelta,
+  type EngineChunk,
+  type Task,
+  type Usage,
+  type WireEvents,
+  withCounts,
+} from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import { parseEvents, toWireEvents, type WireEvent } from '#inference/wire.ts';
@@ -123,12 +130,10 @@ function toMessages(body: ChatRequest, text: string): ChatMessage[] {
  */
 export function addUsage(before: Usage | null, since: Usage): Usage {
   if (before === null) return since;
-  const completion_tokens = before.completion_tokens + since.completion_tokens;
   // A server that died may not have reported its usage. The next one counts the text so far as prompt.
   const untold = Math.max(0, since.prompt_tokens - before.completion_tokens);
-  const prompt_tokens = before.prompt_tokens || untold;
-  const total_tokens = prompt_tokens + completion_tokens;
-  return { ...before, prompt_tokens, completion_tokens, total_tokens };
+  const completion = before.completion_tokens + since.completion_tokens;
+  return withCounts(before, before.prompt_tokens || untold, completion);
 }
 
 /** Yields a continued stream without the opening and the whitespace that the client has already received. */

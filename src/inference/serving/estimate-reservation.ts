@@ -2,10 +2,11 @@
 // one is settled moments later; money is an upper bound, because a budget must never be exceeded.
 
 import type { Amount } from '#accounts/limits/store.ts';
-import { findOtherPart } from '#inference/content-parts.ts';
+import { isText } from '#inference/content-parts.ts';
 import {
   countChoices,
   countPrompts,
+  newUsage,
   type Task,
   toMaxTokens,
   type Usage,
@@ -32,14 +33,12 @@ export function estimateReservation(
   const completion = Math.min(named ?? defaultCompletionTokens, maxOutput) * choices;
   const bytes = bodyBytes + maxTemplateTokens * sequences;
   const maxPrompt = window * sequences;
-  const maxUsage = {
+  const maxUsage = newUsage(
     // A token of text takes at least one byte of the request. An image may be any number of tokens, and its body
     // may hold only its URL.
-    prompt_tokens: bytes < maxPrompt && isText(task) ? bytes : maxPrompt,
-    completion_tokens: Math.min(named ?? maxOutput, maxOutput) * choices,
-    total_tokens: 0,
-    prompt_tokens_details: null,
-  };
+    bytes < maxPrompt && isText(task) ? bytes : maxPrompt,
+    Math.min(named ?? maxOutput, maxOutput) * choices,
+  );
   return {
     tokens: Math.min(estimatePrompt(bodyBytes), maxPrompt) + completion,
     costNano: Math.max(...candidates.map(({ price }) => costOf(price, maxUsage))),
@@ -54,10 +53,8 @@ export function toReservedUsage(task: Task, bodyBytes: number, served: CatalogEn
   const sequences = countPrompts(task);
   const maxOutput = served.maxOutputTokens ?? served.contextWindow;
   const perChoice = Math.min(toMaxTokens(task) ?? defaultCompletionTokens, maxOutput);
-  const prompt_tokens = Math.min(estimatePrompt(bodyBytes), served.contextWindow * sequences);
-  const completion_tokens = perChoice * sequences * countChoices(task);
-  const total_tokens = prompt_tokens + completion_tokens;
-  return { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details: null };
+  const promptTokens = Math.min(estimatePrompt(bodyBytes), served.contextWindow * sequences);
+  return newUsage(promptTokens, perChoice * sequences * countChoices(task));
 }
 
 const nanoPerToken = 1000;
@@ -77,5 +74,3 @@ export function costOf(price: Price, usage: Usage | null): number {
 }
 
 const estimatePrompt = (bodyBytes: number) => Math.ceil(bodyBytes / bytesPerToken);
-
-const isText = ({ kind, body }: Task) => kind !== 'chat' || findOtherPart(body.messages) === null;

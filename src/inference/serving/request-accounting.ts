@@ -3,7 +3,7 @@
 
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { UsageEntry, UsageFacts, UsageRows } from '#accounts/usage/entry.ts';
-import { noUsage, type Task, type Usage } from '#inference/engine.ts';
+import { noUsage, type Task, type Usage, withCounts } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import {
   elapsedMs,
@@ -133,7 +133,7 @@ export class RequestAccount {
   setUsage(soFar: Usage): void {
     // A backend that was cut off has not reported the length of the prompt.
     const isKnown = soFar.prompt_tokens > 0 || this.#promptTokens === null;
-    const usage = isKnown ? soFar : withPrompt(soFar, this.#promptTokens ?? 0);
+    const usage = isKnown ? soFar : withCounts(soFar, this.#promptTokens ?? 0);
     this.#usage = usage;
     if (soFar.completion_tokens > 0) this.#firstTokenMs ??= elapsedMs(this.#request);
     this.#writeCounts(usage, false);
@@ -169,7 +169,7 @@ export class RequestAccount {
     const soFar = this.#usage ?? noUsage;
     if (soFar.prompt_tokens > 0) return soFar;
     this.#promptTokens ??= await this.#countPrompt();
-    return withPrompt(this.#usage ?? noUsage, this.#promptTokens);
+    return withCounts(this.#usage ?? noUsage, this.#promptTokens);
   }
 
   #countPrompt(): Promise<number> {
@@ -243,19 +243,13 @@ export class RequestAccount {
   #setPromptTokens(promptTokens: number): void {
     this.#promptTokens = promptTokens;
     if (this.#usage === null) return;
-    this.#usage = withPrompt(this.#usage, promptTokens);
+    this.#usage = withCounts(this.#usage, promptTokens);
     this.#writeCounts(this.#usage, this.#isReserved);
   }
 
   /** The reservation, with the exact length of the prompt if it was counted. */
   #toReservedUsage(): Usage {
     const reserved = toReservedUsage(this.#sentTask, this.#request.bodyBytes, this.#served);
-    return this.#promptTokens === null ? reserved : withPrompt(reserved, this.#promptTokens);
+    return this.#promptTokens === null ? reserved : withCounts(reserved, this.#promptTokens);
   }
 }
-
-const withPrompt = (usage: Usage, promptTokens: number): Usage => ({
-  ...usage,
-  prompt_tokens: promptTokens,
-  total_tokens: promptTokens + usage.completion_tokens,
-});

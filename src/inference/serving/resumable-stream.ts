@@ -13,6 +13,7 @@ import {
   type Task,
   type Usage,
   type WireEvents,
+  withCounts,
 } from '#inference/engine.ts';
 import type { Lease } from '#inference/routing/router.ts';
 import {
@@ -196,9 +197,7 @@ class ResumableStream {
     const count = () =>
       counter?.countPromptTokens(task, AbortSignal.timeout(countTimeoutMs)).catch(() => null);
     const prompt_tokens = this.#usage.prompt_tokens || (promptTokens ?? (await count()) ?? 0);
-    const completion_tokens = this.#sentTokens;
-    const total_tokens = prompt_tokens + completion_tokens;
-    this.#usageBefore = { ...this.#usage, prompt_tokens, completion_tokens, total_tokens };
+    this.#usageBefore = withCounts(this.#usage, prompt_tokens, this.#sentTokens);
     this.#reportUsage(this.#usageBefore);
   }
 

@@ -8,7 +8,13 @@ import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
 import { withOwnNames } from '#inference/apis/own-names.ts';
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { parseWritten } from '#inference/delivery.ts';
-import { type Call, type Envelope, type Task, WrittenResponse } from '#inference/engine.ts';
+import {
+  type Call,
+  type Envelope,
+  newUsage,
+  type Task,
+  WrittenResponse,
+} from '#inference/engine.ts';
 import { codeOf, internalError, toInferenceError } from '#inference/errors.ts';
 import { type ImageFetching, inlineMedia } from '#inference/images/remote-media.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
@@ -18,7 +24,7 @@ import { backgroundPriority } from '#lib/async/fair-queue.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type AdmitParts, admit } from './admit.ts';
 import { type AttemptLog, newAttemptLog, respond } from './attempts.ts';
-import { compute, planComputed, toPromptTokens, toReadUsage } from './computed.ts';
+import { compute, planComputed, toPromptTokens } from './computed.ts';
 import { OutgoingStream } from './outgoing-stream.ts';
 import { type Plan, type PlanParts, planRequest } from './plan.ts';
 import type { RequestAccount, RequestAccounting } from './request-accounting.ts';
@@ -213,7 +219,7 @@ async function serveComputed(
   if (format.computation === undefined) throw new Error('The request has nothing to compute');
   const computed = await compute(context, plan, format.computation, { call, log });
   if (computed.promptTokens !== 0)
-    account.setUsage(toReadUsage(toPromptTokens(computed, plan.task)));
+    account.setUsage(newUsage(toPromptTokens(computed, plan.task), 0));
   announce(admitted);
   await account.completeCounts();
   const body = await computed.toBody(plan.served, account.usage());

@@ -3,6 +3,7 @@
 
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
+import { isMembers } from '#lib/json-members.ts';
 
 const maxContentBytes = 16 * 1024 * 1024;
 
@@ -38,7 +39,7 @@ function fromCloudConfig(text: string): string[] {
     return [say(`the cloud-config is not YAML: ${(error as Error).message}`), 'false'];
   }
   if (config === null) return [];
-  if (!isRecord(config)) return [say('the cloud-config is not a mapping'), 'false'];
+  if (!isMembers(config)) return [say('the cloud-config is not a mapping'), 'false'];
   const { write_files, runcmd, bootcmd, users, ssh_authorized_keys, packages, ...rest } = config;
   return [
     ...list(packages).map((name) =>
@@ -56,7 +57,7 @@ function fromCloudConfig(text: string): string[] {
 }
 
 function toFile(entry: unknown): string[] {
-  if (!isRecord(entry) || typeof entry.path !== 'string' || !entry.path.startsWith('/')) {
+  if (!isMembers(entry) || typeof entry.path !== 'string' || !entry.path.startsWith('/')) {
     return [say('a write_files entry was skipped: it has no absolute path')];
   }
   const content = decode(toText(entry.content ?? ''), toText(entry.encoding ?? ''));
@@ -75,8 +76,8 @@ function toFile(entry: unknown): string[] {
 
 function toUser(entry: unknown): string[] {
   if (entry === 'default') return [];
-  const name = isRecord(entry) ? entry.name : entry;
-  if (!isRecord(entry) || (name !== 'ubuntu' && name !== 'default')) {
+  const name = isMembers(entry) ? entry.name : entry;
+  if (!isMembers(entry) || (name !== 'ubuntu' && name !== 'default')) {
     return [say(`user ${toText(name)} was not created: this machine has only the user ubuntu`)];
   }
   return list(entry.ssh_authorized_keys ?? entry['ssh-authorized-keys']).map(toKey);
@@ -132,8 +133,4 @@ function toText(value: unknown): string {
 
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

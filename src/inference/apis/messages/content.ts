@@ -2,12 +2,10 @@
 // refusal would end the conversation that contains them.
 
 import type { ChatMessage } from '#inference/schema.ts';
+import { type Members, membersOf, textOf } from '#lib/json-members.ts';
 import type { Block, Content } from './schema.ts';
 
 export type Part = Exclude<NonNullable<ChatMessage['content']>, string>[number];
-
-/** The members of any block, all unchecked. */
-type Members = Readonly<Record<string, unknown>>;
 
 export const blocksOf = (content: Content): Block[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : content;
@@ -26,7 +24,7 @@ export const toText = (parts: readonly Part[]): string =>
 export function nestedBlocks(content: unknown): Block[] {
   if (typeof content === 'string') return blocksOf(content);
   if (!Array.isArray(content)) return [];
-  return content.filter((block): block is Block => typeof toMembers(block).type === 'string');
+  return content.filter((block): block is Block => typeof membersOf(block).type === 'string');
 }
 
 function toPartsOf(block: Block): Part[] {
@@ -35,9 +33,9 @@ function toPartsOf(block: Block): Part[] {
     case 'text':
       return texts(block.text);
     case 'image':
-      return toImage(toMembers(members.source));
+      return toImage(membersOf(members.source));
     case 'document':
-      return toDocument(members, toMembers(members.source));
+      return toDocument(members, membersOf(members.source));
     case 'search_result':
       return texts(members.title, members.source, toText(toParts(nestedBlocks(members.content))));
     case 'tool_reference':
@@ -81,8 +79,3 @@ function texts(...values: unknown[]): Part[] {
   const text = values.map(textOf).filter((value) => value !== '');
   return text.length === 0 ? [] : [{ type: 'text', text: text.join('\n') }];
 }
-
-export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-
-const toMembers = (value: unknown): Members =>
-  typeof value === 'object' && value !== null ? (value as Members) : {};

@@ -4,15 +4,8 @@ import type { OwnNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
 import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
-import {
-  blocksOf,
-  nestedBlocks,
-  type Part,
-  textOf,
-  toContent,
-  toParts,
-  toText,
-} from './content.ts';
+import { textOf } from '#lib/json-members.ts';
+import { blocksOf, nestedBlocks, type Part, toContent, toParts, toText } from './content.ts';
 import type { Block, Content, CountTokensRequest, Message, MessagesRequest } from './schema.ts';
 
 type ChatTask = Extract<Task, { kind: 'chat' }>;

@@ -1,6 +1,6 @@
 // A tool call of a response as an item: which kind it has, and what each kind makes of the function's arguments.
 
-import { readObject } from '#inference/choice-output.ts';
+import { parseMembers } from '#lib/json-members.ts';
 import { CustomInput } from './custom-input.ts';
 import { type EventWriter, toHead } from './events.ts';
 import type { CallItem, ItemStatus } from './schema.ts';
@@ -86,8 +86,8 @@ export function toCallItem(tool: ClientTool, callId: string, suffix: string): Ca
 function complete(item: CallItem, text: string): void {
   if (item.type === 'function_call') item.arguments = text;
   else if (item.type === 'custom_tool_call') item.input = text;
-  else if (item.type === 'tool_search_call') item.arguments = readObject(text) ?? { query: text };
-  else item.action = toAction(readObject(text) ?? { command: text });
+  else if (item.type === 'tool_search_call') item.arguments = parseMembers(text) ?? { query: text };
+  else item.action = toAction(parseMembers(text) ?? { command: text });
 }
 
 /** A command as one text is one for the shell. */

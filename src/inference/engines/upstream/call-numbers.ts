@@ -1,7 +1,7 @@
 // Which tool call each piece of a stream belongs to. Clients join pieces by their number, which some servers leave out,
 // and others give to several calls.
 
-import { isMembers, type Members } from './choices.ts';
+import { isMembers, type Members, textOf } from '#lib/json-members.ts';
 
 interface NumberedCall {
   readonly number: number;
@@ -92,5 +92,3 @@ const maxNumber = 2 ** 31;
 
 const isNumber = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < maxNumber;
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

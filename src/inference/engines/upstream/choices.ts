@@ -2,12 +2,7 @@
 // some servers leave out.
 
 import { countPrompts, type Task } from '#inference/engine.ts';
-
-export type Members = Record<string, unknown>;
-
-export function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+import { isMembers, type Members } from '#lib/json-members.ts';
 
 const promised = { chat: ['logprobs'], completion: ['logprobs', 'stop_reason'] } as const;
 

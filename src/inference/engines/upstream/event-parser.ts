@@ -1,6 +1,7 @@
 // Parses the events that no template matches: the first of a stream, its end, usage, errors, comments.
 
 import type { Call, EngineError, Task, Usage } from '#inference/engine.ts';
+import { isMembers, type Members } from '#lib/json-members.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
 import type { CallNumbers } from './call-numbers.ts';
 import {
@@ -9,21 +10,22 @@ import {
   fillDelta,
   formScores,
   indexOf,
-  isMembers,
   lengthOf,
-  type Members,
   nameStop,
   openDelta,
   toAbsent,
 } from './choices.ts';
-import type { EventSample, ParsedEvent } from './event-template.ts';
-import { toAddedMembers, toEventRest } from './event-template.ts';
+import {
+  type EventSample,
+  type ParsedEvent,
+  toAddedMembers,
+  toEventRest,
+} from './event-template.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { toText } from './generated-text.ts';
 import { isEmptyDelta, type StreamReasoning } from './reasoning.ts';
 import type { StreamState } from './template-rewriter.ts';
-import type { UsageCheck } from './usage.ts';
-import { Tally, toUsage } from './usage.ts';
+import { Tally, toUsage, type UsageCheck } from './usage.ts';
 
 /** Maximum bytes of all events without choices whose members are reported. */
 const maxReportedBytes = 16 * 1024;

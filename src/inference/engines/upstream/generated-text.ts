@@ -2,6 +2,7 @@
 // report usage, because it failed or the client disconnected.
 
 import type { WireEvents } from '#inference/engine.ts';
+import { textOf } from '#lib/json-members.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
 
 interface Part {
@@ -17,11 +18,11 @@ export function toText(choices: readonly unknown[]): string {
   let text = '';
   for (const choice of choices as { text?: unknown; message?: Part; delta?: Part }[]) {
     const part = choice?.message ?? choice?.delta ?? {};
-    text += asText(choice?.text) + asText(part.reasoning_content ?? part.reasoning);
-    text += asText(part.content) + asText(part.refusal);
+    text += textOf(choice?.text) + textOf(part.reasoning_content ?? part.reasoning);
+    text += textOf(part.content) + textOf(part.refusal);
     const calls = Array.isArray(part.tool_calls) ? part.tool_calls : [];
     for (const call of calls)
-      text += asText(call?.function?.name) + asText(call?.function?.arguments);
+      text += textOf(call?.function?.name) + textOf(call?.function?.arguments);
   }
   return text;
 }
@@ -99,7 +100,7 @@ export class GeneratedCount {
     const countText = here ?? (canAskServer ? there : null);
     if (countText === null || kept === 0) return holding;
     const events = fromBytes(this.#kept.join('')).split('\n\n').slice(0, -1);
-    const counted = await countText(events.map(textOf).join(''));
+    const counted = await countText(events.map(readEvent).join(''));
     return counted === null ? holding : Math.round((counted * holding) / kept);
   }
 
@@ -113,12 +114,8 @@ export class GeneratedCount {
   }
 }
 
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
 /** Most events were served without being parsed, so one may turn out to be invalid here. */
-function textOf(event: string): string {
+function readEvent(event: string): string {
   try {
     return toText(JSON.parse(event.slice('data: '.length)).choices);
   } catch {

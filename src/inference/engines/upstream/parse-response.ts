@@ -10,8 +10,9 @@ import type {
 } from '#inference/engine.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
 import type { ThinkTags } from '#inference/think-tags.ts';
+import { isMembers, type Members } from '#lib/json-members.ts';
 import type { BufferedResponse } from './buffered-response.ts';
-import { formScores, isMembers, type Members, nameStop } from './choices.ts';
+import { formScores, nameStop } from './choices.ts';
 import {
   brokenOff,
   describeType,

@@ -1,7 +1,7 @@
 // Embeddings and reranking by a server with OpenAI's and Jina's API. A large request is sent in several, so that no
 // response is so large that reading it holds up other requests.
 
-import { type Engine, EngineError, type PoolingCall, type Usage } from '#inference/engine.ts';
+import { type Engine, EngineError, newUsage, type PoolingCall } from '#inference/engine.ts';
 import { type EmbedTask, maxTokensOf, type PoolingTask } from '#inference/pooling.ts';
 import { type BufferedResponse, fetchWhole } from './buffered-response.ts';
 import { orUnreadable, toFailure, unavailable } from './failures.ts';
@@ -172,13 +172,6 @@ class PromptCounts {
     const usage = given === null ? null : check.accept(given, bytes);
     const counted = usage?.prompt_tokens ?? 0;
     this.sum = this.sum === null || counted === 0 ? null : this.sum + counted;
-    if (this.sum !== null) this.#call.onUsage?.(toPromptUsage(this.sum));
+    if (this.sum !== null) this.#call.onUsage?.(newUsage(this.sum, 0));
   }
 }
-
-const toPromptUsage = (promptTokens: number): Usage => ({
-  prompt_tokens: promptTokens,
-  completion_tokens: 0,
-  total_tokens: promptTokens,
-  prompt_tokens_details: null,
-});

@@ -3,7 +3,7 @@
 
 import type { Task } from '#inference/engine.ts';
 import { splitThought, type ThinkTags, ThoughtSplitter } from '#inference/think-tags.ts';
-import type { Members } from './choices.ts';
+import type { Members } from '#lib/json-members.ts';
 
 /** An answer that is text from its first character, which is not that of a tag. Escaped characters are not judged. */
 const plainContent = /"content"\s*:\s*"(?:[ \t]|\\[nrt])*(?:[^"\s\\<]|\\["\\/])/;

@@ -1,7 +1,7 @@
 // Converts error bodies to one form. They differ from server to server: OpenAI's object, vLLM's flat one, FastAPI's
 // list of details, a bare string.
 
-import { isMembers, type Members } from './choices.ts';
+import { isMembers, type Members, parseMembers } from '#lib/json-members.ts';
 
 export interface UpstreamRefusal {
   message: string;
@@ -20,7 +20,7 @@ const maxMessageLength = 2000;
 
 /** Takes a body's text or its parsed form. Returns null if it is not a machine-readable error. */
 export function findRefusal(body: string | object): UpstreamRefusal | null {
-  const parsed = typeof body === 'string' ? parse(body) : (body as Members);
+  const parsed = typeof body === 'string' ? parseMembers(body) : (body as Members);
   if (parsed === null) return null;
   const { error, errors, detail } = parsed;
   if (isMembers(error)) return toRefusal(error);
@@ -99,13 +99,4 @@ const toPath = (parts: readonly unknown[]): string =>
 
 function toName(value: unknown): string | null {
   return typeof value === 'string' && /^[A-Za-z][\w.-]{1,63}$/.test(value) ? value : null;
-}
-
-function parse(text: string): Members | null {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return isMembers(parsed) ? parsed : null;
-  } catch {
-    return null;
-  }
 }

@@ -1,13 +1,15 @@
 // Token counts of upstream servers, in the form of our contract. They are billed, so a count that exceeds what was
 // requested, or what the response can hold, is discarded and the tokens are counted here instead.
 
-import { findOtherPart } from '#inference/content-parts.ts';
+import { isText } from '#inference/content-parts.ts';
 import {
   countChoices,
   countPrompts,
+  newUsage,
   type Task,
   toMaxTokens,
   type Usage,
+  withCounts,
 } from '#inference/engine.ts';
 
 /**
@@ -77,28 +79,19 @@ export class Tally {
   /** Corrects the prompt's count, which was reported with each choice. */
   #perPrompt(sum: Usage): Usage {
     const prompt_tokens = Math.round(sum.prompt_tokens / this.#n);
-    return { ...sum, prompt_tokens, total_tokens: prompt_tokens + sum.completion_tokens };
+    return withCounts(sum, prompt_tokens);
   }
 }
 
-function plus(sum: Usage, more: Usage): Usage {
-  const prompt_tokens = sum.prompt_tokens + more.prompt_tokens;
-  const completion_tokens = sum.completion_tokens + more.completion_tokens;
-  const total_tokens = prompt_tokens + completion_tokens;
-  return { ...sum, prompt_tokens, completion_tokens, total_tokens };
-}
+const plus = (sum: Usage, more: Usage): Usage =>
+  withCounts(
+    sum,
+    sum.prompt_tokens + more.prompt_tokens,
+    sum.completion_tokens + more.completion_tokens,
+  );
 
-/**
- * Usage of a response whose server reported none. The prompt's count is unknown here: the caller has its estimate.
- */
-export function generatedOnly(tokens: number): Usage {
-  return {
-    prompt_tokens: 0,
-    completion_tokens: tokens,
-    total_tokens: tokens,
-    prompt_tokens_details: null,
-  };
-}
+/** Usage of a response whose server reported none. The prompt's count is unknown here: the caller has its estimate. */
+export const generatedOnly = (tokens: number): Usage => newUsage(0, tokens);
 
 const toCount = (value: unknown): number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : Number.NaN;
@@ -151,8 +144,6 @@ export function toCountBounds(
     unseenTokens: mayHide(task) ? Number.POSITIVE_INFINITY : unseenPerChoice * choices,
   };
 }
-
-const isText = ({ kind, body }: Task) => kind !== 'chat' || findOtherPart(body.messages) === null;
 
 /** Candidates of `best_of` that were not chosen, and reasoning that is not shown, are generated all the same. */
 function mayHide({ kind, body }: Task): boolean {

@@ -1,6 +1,6 @@
 // One request from start to end: its prompts and choices go to the scheduler, and its usage is counted.
 
-import type { Task, Usage } from '#inference/engine.ts';
+import { newUsage, type Task, type Usage } from '#inference/engine.ts';
 import { type BestOf, createBestOf } from '#inference/engines/local/child/output/best-of.ts';
 import {
   buildChoice,
@@ -179,9 +179,7 @@ function createBacklog(runtime: ModelRuntime, prompts: readonly Prompt[]) {
 
 function toUsage(promptTokens: number, run: RequestRun): Usage {
   return {
-    prompt_tokens: promptTokens,
-    completion_tokens: run.completionTokens,
-    total_tokens: promptTokens + run.completionTokens,
+    ...newUsage(promptTokens, run.completionTokens),
     prompt_tokens_details: { cached_tokens: run.cachedTokens },
     ...(run.reasoningTokens > 0 && {
       completion_tokens_details: { reasoning_tokens: run.reasoningTokens },

@@ -1,7 +1,7 @@
 // Computes the vectors of embedding requests and the scores of rerank requests, one text at a time: callers take turns,
 // and a request that is cancelled stops after the text that is being read.
 
-import type { Usage } from '#inference/engine.ts';
+import { newUsage, type Usage } from '#inference/engine.ts';
 import type { Binding } from '#inference/engines/local/child/binding.ts';
 import { tooManyWaitingPromptTokens } from '#inference/engines/local/child/errors.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
@@ -147,7 +147,7 @@ async function readNext(state: PoolerState, job: Job): Promise<void> {
     const vector = await computeVector(state.binding, tokens);
     if (job.isCancelled) return;
     job.promptTokens += tokens.length;
-    output.vector(index, vector, toUsage(job.promptTokens));
+    output.vector(index, vector, newUsage(job.promptTokens, 0));
     if (job.next < job.texts.length) enqueue(state, job);
     else output.ended();
   } catch (error) {
@@ -175,10 +175,3 @@ function toUnitLength(vector: Float64Array): Float32Array {
   const length = Math.hypot(...vector);
   return Float32Array.from(vector, (value) => (length === 0 ? 0 : value / length));
 }
-
-const toUsage = (promptTokens: number): Usage => ({
-  prompt_tokens: promptTokens,
-  completion_tokens: 0,
-  total_tokens: promptTokens,
-  prompt_tokens_details: null,
-});

@@ -4,6 +4,7 @@ import type { Patterns } from '#inference/engines/local/grammar/regex/pattern.ts
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
 import { maxMagnitude } from '#inference/engines/local/grammar/rules/numbers.ts';
 import { maxRepetitions } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import { isMembers } from '#lib/json-members.ts';
 import { findFormatPattern, findFormatRange } from './formats.ts';
 import {
   type ArrayConstraint,
@@ -114,7 +115,7 @@ function constrainObject(
   path: string,
 ): ObjectConstraint {
   const { properties, required = [] } = schema;
-  if (properties !== undefined && !isRecord(properties)) {
+  if (properties !== undefined && !isMembers(properties)) {
     throw new UnsupportedSchema(path, 'properties', 'must be an object');
   }
   if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
@@ -243,7 +244,9 @@ function isNumberFormat(format: unknown, path: string): boolean {
 /** True if `propertyNames` only says that names are strings, as some schema generators write. */
 function isAnyName(names: unknown): boolean {
   if (names === true) return true;
-  return isRecord(names) && Object.entries(names).every((entry) => String(entry) === 'type,string');
+  return (
+    isMembers(names) && Object.entries(names).every((entry) => String(entry) === 'type,string')
+  );
 }
 
 function readCount(schema: Schema, keyword: string, path: string): number | undefined {
@@ -256,8 +259,4 @@ function readCount(schema: Schema, keyword: string, path: string): number | unde
     throw new UnsupportedSchema(path, keyword, 'is too large');
   }
   return value;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,6 +3,7 @@
 
 import { accepts } from '#inference/engines/local/grammar/regex/automaton.ts';
 import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
+import { isMembers } from '#lib/json-members.ts';
 import {
   type ArrayConstraint,
   type Conjunction,
@@ -57,7 +58,7 @@ function fits(value: unknown, constraint: TypeConstraint, matching: MatchingCont
     case 'array':
       return Array.isArray(value) && fitsArray(value, constraint, matching);
     case 'object':
-      return isRecord(value) && fitsObject(value, constraint, matching);
+      return isMembers(value) && fitsObject(value, constraint, matching);
   }
 }
 
@@ -98,10 +99,6 @@ function fitsObject(
 function fitsAll(value: unknown, conjunction: Conjunction, matching: MatchingContext): boolean {
   if (conjunction.length === 0) return true;
   return matching.expand(conjunction).some((one) => matches(value, one, matching));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function within(count: number, { min, max }: { min: number; max: number }): boolean {
