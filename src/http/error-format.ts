@@ -44,6 +44,19 @@ export interface ErrorFormat {
   withId?(body: unknown, requestId: string): unknown;
 }
 
+/** The same errors in another form. */
+export const mapErrorFormat = (
+  { renderRefusal, renderViolation, renderOwn }: ErrorFormat,
+  change: (rendered: Rendered) => Rendered,
+): ErrorFormat => ({
+  renderRefusal: (refusal) => change(renderRefusal(refusal)),
+  renderViolation: (...violation) => change(renderViolation(...violation)),
+  renderOwn(error) {
+    const rendered = renderOwn(error);
+    return rendered && change(rendered);
+  },
+});
+
 /** Called for each refused request that has a route, with the response it gets. */
 export type OnRefused = (request: FastifyRequest, reply: FastifyReply, rendered: Rendered) => void;
 

@@ -133,6 +133,11 @@ const CompletionChunk = toObject(
 const streamed =
   'If stream is true: server-sent events, each `data: ` and one such object, and at the end `data: [DONE]`. A stream that fails has an event with `error`.';
 
+/** Documents a response in /openapi.json only: a schema used for serialization would drop members it does not know. */
+export const inJson = (schema: object) => ({
+  200: { content: { 'application/json': { schema } } },
+});
+
 const toResponse = (description: string, plain: object, event: object) => ({
   200: {
     description,

@@ -4,6 +4,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { ImplausibleCounts } from '#inference/engines/upstream/usage.ts';
 import type { Clock } from '#lib/clock.ts';
+import { RecentCounts } from '#lib/telemetry/recent-counts.ts';
 
 export interface ImplausibleRecord {
   add(counts: ImplausibleCounts): void;
@@ -14,30 +15,21 @@ export interface ImplausibleRecord {
 }
 
 const hourMs = 3_600_000;
-const hours = 24;
 
 export function createImplausibleRecord(
   clock: Clock,
   log: FastifyBaseLogger,
   backend: string,
 ): ImplausibleRecord {
-  /** The hour that each slot counts. */
-  const hourOf = new Float64Array(hours);
-  const counts = new Uint32Array(hours);
+  const counts = new RecentCounts(clock, hourMs, 24);
   let total = 0;
   let loggedHour = Number.NEGATIVE_INFINITY;
-  const hourNow = () => Math.floor(clock.now() / hourMs);
 
   return {
     add({ reported, bounds, responseBytes }) {
-      const hour = hourNow();
-      const slot = hour % hours;
-      if (hourOf[slot] !== hour) {
-        hourOf[slot] = hour;
-        counts[slot] = 0;
-      }
-      counts[slot] = (counts[slot] as number) + 1;
+      counts.add();
       total += 1;
+      const hour = Math.floor(clock.now() / hourMs);
       if (hour === loggedHour) return;
       loggedHour = hour;
       const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details } = reported;
@@ -54,14 +46,7 @@ export function createImplausibleRecord(
         'backend reported implausible token counts; Millrace counted instead (logged once an hour)',
       );
     },
-    recent() {
-      const from = hourNow() - hours;
-      let sum = 0;
-      for (let slot = 0; slot < hours; slot++) {
-        if ((hourOf[slot] as number) > from) sum += counts[slot] as number;
-      }
-      return sum;
-    },
+    recent: () => counts.sum(),
     total: () => total,
   };
 }

@@ -45,24 +45,33 @@ export interface CatalogEntry {
   readonly listed: boolean;
 }
 
-type KnownModel = Pick<
-  CatalogEntry,
-  'id' | 'ownedBy' | 'created' | 'contextWindow' | 'vocabulary' | 'price' | 'weights'
-> &
+type KnownModel = Pick<CatalogEntry, 'id' | 'ownedBy' | 'created' | 'price' | 'weights'> &
   Partial<CatalogEntry>;
 
 /** Names reserved for the built-in stand-in model; no other backend may use them. */
 export const standInNames: readonly string[] = ['builtin', 'stand-in'];
 
-const window128k = 131_072;
+/** What the models of a family share. */
+const hermes3 = {
+  ownedBy: 'NousResearch',
+  created: 1723680000,
+  vocabulary: 'llama3-chatml',
+} as const;
+const hermes405b = {
+  ...hermes3,
+  price: { input: 0.8, output: 0.8 },
+  weights: {
+    gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
+    safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
+  },
+} as const;
+const llama31 = { ownedBy: 'meta-llama', created: 1721692800, vocabulary: 'llama3' } as const;
 
 const known: readonly KnownModel[] = [
   {
     id: 'deepseek-coder-v2-lite-instruct',
     ownedBy: 'deepseek-ai',
     created: 1718582400,
-    contextWindow: window128k,
-    vocabulary: 'other',
     price: { input: 0.04, output: 0.12 },
     weights: {
       gguf: 'bartowski/DeepSeek-Coder-V2-Lite-Instruct-GGUF',
@@ -73,8 +82,6 @@ const known: readonly KnownModel[] = [
     id: 'dracarys2-72b-instruct',
     ownedBy: 'abacusai',
     created: 1727654400,
-    contextWindow: window128k,
-    vocabulary: 'other',
     price: { input: 0.2, output: 0.3 },
     weights: {
       gguf: 'bartowski/Dracarys2-72B-Instruct-GGUF',
@@ -83,36 +90,17 @@ const known: readonly KnownModel[] = [
   },
   {
     id: 'hermes3-405b',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3-chatml',
-    price: { input: 0.8, output: 0.8 },
-    weights: {
-      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
-      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
-    },
+    ...hermes405b,
     // "18K" in seed 1.5 and 8.
     contextFallback: { above: 18_000, to: 'hermes-3-llama-3.1-405b-fp8-128k' },
   },
   {
     id: 'hermes3-405b-fp8-128k',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3-chatml',
-    price: { input: 0.8, output: 0.8 },
-    weights: {
-      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
-      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
-    },
+    ...hermes405b,
   },
   {
     id: 'hermes3-70b',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3-chatml',
+    ...hermes3,
     price: { input: 0.12, output: 0.3 },
     weights: {
       gguf: 'NousResearch/Hermes-3-Llama-3.1-70B-GGUF',
@@ -121,10 +109,7 @@ const known: readonly KnownModel[] = [
   },
   {
     id: 'hermes3-8b',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3-chatml',
+    ...hermes3,
     price: { input: 0.025, output: 0.04 },
     weights: {
       gguf: 'NousResearch/Hermes-3-Llama-3.1-8B-GGUF',
@@ -136,16 +121,12 @@ const known: readonly KnownModel[] = [
     ownedBy: 'LiquidAI',
     created: 1727654400,
     contextWindow: 65_536,
-    vocabulary: 'other',
     price: { input: 0.15, output: 0.15 },
     weights: { gguf: null, safetensors: 'LiquidAI/LFM-40B' },
   },
   {
     id: 'llama3.1-405b-instruct-fp8',
-    ownedBy: 'meta-llama',
-    created: 1721692800,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
+    ...llama31,
     price: { input: 0.8, output: 0.8 },
     weights: {
       gguf: 'bartowski/Meta-Llama-3.1-405B-Instruct-GGUF',
@@ -154,10 +135,7 @@ const known: readonly KnownModel[] = [
   },
   {
     id: 'llama3.1-70b-instruct-fp8',
-    ownedBy: 'meta-llama',
-    created: 1721692800,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
+    ...llama31,
     price: { input: 0.12, output: 0.3 },
     weights: {
       gguf: 'bartowski/Meta-Llama-3.1-70B-Instruct-GGUF',
@@ -166,10 +144,7 @@ const known: readonly KnownModel[] = [
   },
   {
     id: 'llama3.1-8b-instruct',
-    ownedBy: 'meta-llama',
-    created: 1721692800,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
+    ...llama31,
     price: { input: 0.025, output: 0.04 },
     weights: {
       gguf: 'bartowski/Meta-Llama-3.1-8B-Instruct-GGUF',
@@ -180,7 +155,6 @@ const known: readonly KnownModel[] = [
     id: 'llama3.2-3b-instruct',
     ownedBy: 'meta-llama',
     created: 1727222400,
-    contextWindow: window128k,
     vocabulary: 'llama3',
     price: { input: 0.015, output: 0.025 },
     weights: {
@@ -192,7 +166,6 @@ const known: readonly KnownModel[] = [
     id: 'llama3.1-nemotron-70b-instruct',
     ownedBy: 'nvidia',
     created: 1728950400,
-    contextWindow: window128k,
     vocabulary: 'llama3',
     price: { input: 0.12, output: 0.3 },
     weights: {
@@ -202,21 +175,15 @@ const known: readonly KnownModel[] = [
   },
   {
     id: 'hermes-3-llama-3.1-405b-fp8-128k',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3-chatml',
-    price: { input: 0.8, output: 0.8 },
-    weights: {
-      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
-      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
-    },
+    ...hermes405b,
     listed: false,
   },
 ];
 
 /** Properties of a model that is not said to differ. */
 export const entryDefaults = {
+  contextWindow: 131_072,
+  vocabulary: 'other',
   maxOutputTokens: null,
   contextFallback: null,
   continueStreams: null,

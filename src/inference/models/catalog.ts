@@ -68,8 +68,6 @@ const newEntry = (id: string): CatalogEntry => ({
   id,
   ownedBy: 'operator',
   created: createdByOperator,
-  contextWindow: 131_072,
-  vocabulary: 'other',
   price: { input: 0, output: 0 },
   weights: { gguf: null, safetensors: null },
   ...entryDefaults,

@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
 import type { BatchRow } from '#db/batch-rows.ts';
 import { toListBody } from '#inference/apis/files/list-page.ts';
+import { inJson } from '#inference/apis/response-schemas.ts';
 import { toCaller } from '#inference/request.ts';
 import type { Batches } from './batches.ts';
 import { liveStates } from './rows.ts';
@@ -15,10 +16,10 @@ const defaultLimit = 20;
 
 export function batchRoutes(scope: FastifyInstance, batches: Batches): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const one = { tags, params: BatchParams, response: doc(BatchObject) };
+  const one = { tags, params: BatchParams, response: inJson(BatchObject) };
   app.post(
     '/batches',
-    { schema: { tags, summary: 'Create a batch', body: NewBatch, response: doc(BatchObject) } },
+    { schema: { tags, summary: 'Create a batch', body: NewBatch, response: inJson(BatchObject) } },
     async (request) =>
       toBatchObject(await batches.create(toCaller(principalOf(request)), request.body)),
   );
@@ -29,7 +30,7 @@ export function batchRoutes(scope: FastifyInstance, batches: Batches): void {
         tags,
         summary: 'List batches',
         querystring: BatchesQuery,
-        response: doc(BatchList),
+        response: inJson(BatchList),
       },
     },
     async (request) => {
@@ -77,6 +78,3 @@ export function toBatchObject(row: BatchRow): BatchObject {
 }
 
 const toSeconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000));
-
-/** Documents a response in /openapi.json only. */
-const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });

@@ -1,5 +1,6 @@
 // Requests and responses of the embeddings API.
 
+import { inJson } from '#inference/apis/response-schemas.ts';
 import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const maxInputs = 2048;
@@ -39,6 +40,4 @@ const Embeddings = Type.Object({
   usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }, open),
 });
 
-export const embeddingsResponses = {
-  200: { content: { 'application/json': { schema: Embeddings } } },
-};
+export const embeddingsResponses = inJson(Embeddings);

@@ -7,6 +7,7 @@ import { principalOf } from '#accounts/authenticate.ts';
 import type { FileRow } from '#db/batch-rows.ts';
 import { discard } from '#http/body/bodies.ts';
 import { allowLongBody } from '#http/body/upload-timeout.ts';
+import { inJson } from '#inference/apis/response-schemas.ts';
 import { notAForm, uploadsBusy } from './errors.ts';
 import type { Files } from './files.ts';
 import { toListBody } from './list-page.ts';
@@ -23,7 +24,9 @@ export function fileRoutes(scope: FastifyInstance, files: Files): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   app.get(
     '/files',
-    { schema: { tags, summary: 'List files', querystring: FilesQuery, response: doc(FileList) } },
+    {
+      schema: { tags, summary: 'List files', querystring: FilesQuery, response: inJson(FileList) },
+    },
     async (request) => {
       const { limit = defaultLimit, order = 'desc', after, purpose } = request.query;
       const { accountId } = principalOf(request);
@@ -33,7 +36,7 @@ export function fileRoutes(scope: FastifyInstance, files: Files): void {
   );
   app.get(
     '/files/:id',
-    { schema: { tags, summary: 'Get one file', params: FileParams, response: doc(FileObject) } },
+    { schema: { tags, summary: 'Get one file', params: FileParams, response: inJson(FileObject) } },
     async (request) =>
       toFileObject(await files.get(principalOf(request).accountId, request.params.id)),
   );
@@ -51,7 +54,9 @@ export function fileRoutes(scope: FastifyInstance, files: Files): void {
   );
   app.delete(
     '/files/:id',
-    { schema: { tags, summary: 'Delete a file', params: FileParams, response: doc(DeletedFile) } },
+    {
+      schema: { tags, summary: 'Delete a file', params: FileParams, response: inJson(DeletedFile) },
+    },
     async (request) => {
       const { id } = request.params;
       await files.delete(principalOf(request).accountId, id);
@@ -75,7 +80,7 @@ function uploadRoute(app: FastifyInstance, files: Files): void {
         summary: 'Upload a file',
         consumes,
         body: UploadForm,
-        response: doc(FileObject),
+        response: inJson(FileObject),
       },
       // The form is checked as it arrives.
       validatorCompiler: () => () => true,
@@ -108,9 +113,6 @@ const toFileObject = (row: FileRow): FileObject => ({
   purpose: row.purpose,
   status: 'processed',
 });
-
-/** Documents a response in /openapi.json only. */
-const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });
 
 const content = {
   200: {

@@ -1,17 +1,11 @@
 // The errors of the Messages API, in Anthropic's format. They are those of the other inference endpoints, under the names
 // that Anthropic's clients know.
 
-import type { ErrorFormat, Rendered } from '#http/error-format.ts';
+import { type ErrorFormat, mapErrorFormat, type Rendered } from '#http/error-format.ts';
 import { type InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
 
 export const messagesErrorFormat: ErrorFormat = {
-  renderRefusal: (refusal) => toMessagesError(inferenceErrorFormat.renderRefusal(refusal)),
-  renderViolation: (violation, part, value) =>
-    toMessagesError(inferenceErrorFormat.renderViolation(violation, part, value)),
-  renderOwn(error) {
-    const rendered = inferenceErrorFormat.renderOwn(error);
-    return rendered && toMessagesError(rendered);
-  },
+  ...mapErrorFormat(inferenceErrorFormat, toMessagesError),
   withId: (body, requestId) => ({ ...(body as object), request_id: requestId }),
 };
 

@@ -2,6 +2,7 @@
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
+import { inJson } from '#inference/apis/response-schemas.ts';
 import { modelNotFound } from '#inference/errors.ts';
 import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
 import { Model, ModelList } from '#inference/schema.ts';
@@ -17,7 +18,7 @@ export function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
   let list = '';
   app.get(
     '/models',
-    { schema: { tags, summary: 'List models', response: doc(ModelList) } },
+    { schema: { tags, summary: 'List models', response: inJson(ModelList) } },
     (request, reply) => {
       if (listed !== catalog.list()) {
         listed = catalog.list();
@@ -34,7 +35,7 @@ export function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
         tags,
         summary: 'Get one model',
         params: Type.Object({ model: Type.String() }),
-        response: doc(Model),
+        response: inJson(Model),
       },
     },
     async (request) => toModel(getEntry(request.params.model)),
@@ -58,6 +59,3 @@ export function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
  * instructions that Codex brings for unknown models, so there are none.
  */
 const withModels = (list: string) => `${list.slice(0, -1)},"models":[]}`;
-
-/** Documents a response in /openapi.json only: a schema used for serialization would drop members it does not know. */
-const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });

@@ -1,16 +1,9 @@
 // Ollama's error format: a message, and the status says the rest.
 
-import type { ErrorFormat, Rendered } from '#http/error-format.ts';
+import { type ErrorFormat, mapErrorFormat, type Rendered } from '#http/error-format.ts';
 import { codeOf, inferenceErrorFormat } from '#inference/errors.ts';
 
-export const ollamaErrorFormat: ErrorFormat = {
-  renderRefusal: (refusal) => toOllama(inferenceErrorFormat.renderRefusal(refusal)),
-  renderViolation: (...violation) => toOllama(inferenceErrorFormat.renderViolation(...violation)),
-  renderOwn(error) {
-    const rendered = inferenceErrorFormat.renderOwn(error);
-    return rendered && toOllama(rendered);
-  },
-};
+export const ollamaErrorFormat: ErrorFormat = mapErrorFormat(inferenceErrorFormat, toOllama);
 
 function toOllama(rendered: Rendered): Rendered {
   const { message } = (rendered.body as { error: { message: string } }).error;

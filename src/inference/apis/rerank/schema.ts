@@ -1,5 +1,6 @@
 // Requests and responses of the rerank API, in the form that Jina and Cohere share.
 
+import { inJson } from '#inference/apis/response-schemas.ts';
 import { Maybe, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const Document = Type.Object({ text: Type.String() }, open);
@@ -33,6 +34,4 @@ const Ranking = Type.Object({
   usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }, open),
 });
 
-export const rerankResponses = {
-  200: { content: { 'application/json': { schema: Ranking } } },
-};
+export const rerankResponses = inJson(Ranking);

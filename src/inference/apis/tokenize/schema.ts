@@ -1,5 +1,6 @@
 // Requests and responses of the tokenizer's API, in vLLM's form.
 
+import { inJson } from '#inference/apis/response-schemas.ts';
 import { ChatRequest } from '#inference/schema.ts';
 import { Maybe, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
@@ -37,10 +38,6 @@ const Tokenized = Type.Object({
   token_strs: Type.Union([Type.Array(Type.String()), Type.Null()]),
 });
 
-export const tokenizeResponses = {
-  200: { content: { 'application/json': { schema: Tokenized } } },
-};
+export const tokenizeResponses = inJson(Tokenized);
 
-export const detokenizeResponses = {
-  200: { content: { 'application/json': { schema: Type.Object({ prompt: Type.String() }) } } },
-};
+export const detokenizeResponses = inJson(Type.Object({ prompt: Type.String() }));

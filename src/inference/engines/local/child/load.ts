@@ -8,11 +8,16 @@ import {
   createChatTemplate,
   toChatPrompt,
 } from '#inference/engines/local/child/prompt/chat-template.ts';
-import { countPromptTokens, toChatTokens } from '#inference/engines/local/child/prompt/prompts.ts';
+import {
+  countPromptTokens,
+  toChatTokens,
+  withStart,
+} from '#inference/engines/local/child/prompt/prompts.ts';
+import { refuseUnknown } from '#inference/engines/local/child/vocabulary.ts';
 import type { Answer, ChildOptions, Question } from '#inference/engines/local/protocol.ts';
 import type { TokenizeTask, Tokens } from '#inference/pooling.ts';
 import type { Binding } from './binding.ts';
-import { unknownToken, wrongModelKind } from './errors.ts';
+import { wrongModelKind } from './errors.ts';
 import { openModel } from './open-model.ts';
 import { startRequest } from './request.ts';
 import type { ChildRequest, ModelRuntime } from './runtime.ts';
@@ -94,12 +99,10 @@ async function toTokens(
     return Array.from(addsSpecial ? withSpecial(binding.model, tokens) : tokens);
   }
   const tokens = await vocabulary.tokenize(source.prompt, true);
-  const start = addsSpecial ? vocabulary.textStart : null;
-  return start === null || tokens[0] === start ? tokens : [start, ...tokens];
+  return withStart(addsSpecial ? vocabulary.textStart : null, tokens);
 }
 
 function detokenize({ binding, vocabulary }: ModelRuntime, tokens: readonly number[]): string {
-  const unknown = tokens.find((token) => token >= vocabulary.size);
-  if (unknown !== undefined) throw unknownToken(unknown, vocabulary.size, 'tokens');
+  refuseUnknown(tokens, vocabulary, 'tokens');
   return binding.model.detokenize(Uint32Array.from(tokens), true);
 }

@@ -2,6 +2,7 @@
 // certain to be valid UTF-8.
 
 import type { RawModel } from './binding.ts';
+import { unknownToken } from './errors.ts';
 
 export interface Vocabulary {
   readonly size: number;
@@ -104,6 +105,17 @@ function readBytes(
   return Uint8Array.from(
     [...text].flatMap((char) => alphabet.get(char) ?? [...encoder.encode(char)]),
   );
+}
+
+/** Throws EngineError `rejected` for a token id that the vocabulary does not have. */
+export function refuseUnknown(
+  tokens: Iterable<number>,
+  { size }: Pick<Vocabulary, 'size'>,
+  param: string,
+): void {
+  for (const token of tokens)
+    if (!Number.isInteger(token) || token < 0 || token >= size)
+      throw unknownToken(token, size, param);
 }
 
 function toPattern(texts: readonly string[]): RegExp | null {

@@ -3,6 +3,7 @@
 import { randomInt } from 'node:crypto';
 import type { ChatChoiceDelta, CompletionChoice, Task } from '#inference/engine.ts';
 import type { Grammar } from '#inference/engines/local/child/binding.ts';
+import { forcesCall } from '#inference/engines/local/child/prompt/chat-template.ts';
 import type { PromptScores } from '#inference/engines/local/child/prompt/prompt-scores.ts';
 import type { Prompt } from '#inference/engines/local/child/prompt/prompts.ts';
 import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
@@ -69,7 +70,7 @@ export function buildChoice(
       sharedPrompt,
       maxTokens: prompt.maxTokens,
       // Stop strings must not prevent a tool call that the request demands.
-      stops: forcesCall(task) ? [] : [task.body.stop ?? []].flat(),
+      stops: task.kind === 'chat' && forcesCall(task.body) ? [] : [task.body.stop ?? []].flat(),
       callOpening: offersTools(task) ? toolCallOpening : null,
       includeStop: task.body.include_stop_str_in_output ?? false,
       rules,
@@ -129,11 +130,6 @@ function offersTools({ kind, body }: Task): boolean {
 function toThinkTags({ thinkTags }: Extract<Task, { kind: 'chat' }>, prompt: Prompt): ThinkTags {
   if (thinkTags === 'keep') return 'keep';
   return prompt.opensThought ? 'opened' : 'split';
-}
-
-function forcesCall({ kind, body }: Task): boolean {
-  if (kind !== 'chat' || body.tool_choice == null) return false;
-  return body.tool_choice === 'required' || typeof body.tool_choice === 'object';
 }
 
 /** Each choice of a seeded request has the next seed: the choices differ, and repeat with the request. */

@@ -7,8 +7,7 @@ import type {
   RawSampler,
   SamplerConfig,
 } from '#inference/engines/local/child/binding.ts';
-import { unknownToken } from '#inference/engines/local/child/errors.ts';
-import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
+import { refuseUnknown, type Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
 
 /** Tokens that the repetition penalty applies to. Older ones are not penalised. */
@@ -65,12 +64,6 @@ export function toSamplingRules(
     stopTokens,
     ignoreEnd: body.ignore_eos ?? false,
   };
-}
-
-function refuseUnknown(tokens: Iterable<number>, { size }: Vocabulary, param: string): void {
-  for (const token of tokens)
-    if (!Number.isInteger(token) || token < 0 || token >= size)
-      throw unknownToken(token, size, param);
 }
 
 /** Folds a 64-bit seed to the 32 bits that the binding takes. Each `step` gives another seed. */

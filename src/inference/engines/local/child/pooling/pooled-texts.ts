@@ -2,12 +2,8 @@
 // trained with, and for a rerank model the query before each document.
 
 import type { Binding, RawModel } from '#inference/engines/local/child/binding.ts';
-import {
-  textTooLong,
-  unknownToken,
-  wrongModelKind,
-} from '#inference/engines/local/child/errors.ts';
-import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
+import { textTooLong, wrongModelKind } from '#inference/engines/local/child/errors.ts';
+import { refuseUnknown, type Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import type { PoolingTask } from '#inference/pooling.ts';
 
 type PooledModel = { readonly binding: Binding; readonly vocabulary: Vocabulary };
@@ -41,8 +37,7 @@ function* readTexts(model: PooledModel, task: PoolingTask): Generator<Uint32Arra
       yield withSpecial(binding.model, binding.model.tokenize(input, false));
       continue;
     }
-    const unknown = input.find((token) => token >= vocabulary.size);
-    if (unknown !== undefined) throw unknownToken(unknown, vocabulary.size, 'input');
+    refuseUnknown(input, vocabulary, 'input');
     yield Uint32Array.from(input);
   }
 }

@@ -157,7 +157,7 @@ export function toChatPrompt(body: ChatRequest): ChatPrompt {
   };
 }
 
-function forcesCall({ tool_choice: choice }: ChatRequest): boolean {
+export function forcesCall({ tool_choice: choice }: ChatRequest): boolean {
   return choice === 'required' || (typeof choice === 'object' && choice !== null);
 }
 

@@ -5,9 +5,9 @@ import {
   emptyPrompt,
   nestedTooDeep,
   suffixUnsupported,
-  unknownToken,
 } from '#inference/engines/local/child/errors.ts';
 import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
+import { refuseUnknown } from '#inference/engines/local/child/vocabulary.ts';
 import type { CompletionRequest } from '#inference/schema.ts';
 import { type ChatPrompt, opensThought, toChatPrompt } from './chat-template.ts';
 import { fit, keepNewest, type WindowRules } from './context-window.ts';
@@ -104,12 +104,10 @@ function refuseSuffix({ suffix }: CompletionRequest): void {
 
 async function toTokens(runtime: ModelRuntime, given: string | number[]): Promise<number[]> {
   const { vocabulary } = runtime;
-  if (typeof given !== 'string') {
-    const unknown = given.find((token) => token >= vocabulary.size);
-    if (unknown === undefined) return given;
-    throw unknownToken(unknown, vocabulary.size, 'prompt');
-  }
-  return withStart(vocabulary.textStart, await vocabulary.tokenize(given, true));
+  if (typeof given === 'string')
+    return withStart(vocabulary.textStart, await vocabulary.tokenize(given, true));
+  refuseUnknown(given, vocabulary, 'prompt');
+  return given;
 }
 
 /** A noncharacter, which no text contains. It splits text that must not be read as a control token. */
@@ -159,7 +157,7 @@ function insertSeam(control: string): string {
 }
 
 /** Adds the start token, unless the template has written it. */
-function withStart(start: number | null, tokens: number[]): number[] {
+export function withStart(start: number | null, tokens: number[]): number[] {
   return start === null || tokens[0] === start ? tokens : [start, ...tokens];
 }
 
