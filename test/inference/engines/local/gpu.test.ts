@@ -6,7 +6,7 @@ import { suite, test } from 'node:test';
 import { pino } from 'pino';
 import { createGpuLeases, type GpuLease } from '#inference/engines/local/parent/gpu-lease.ts';
 import type { ModelProcessEvents } from '#inference/engines/local/parent/model-process.ts';
-import { createSupervisor, type ProcessEvent } from '#inference/engines/local/parent/supervisor.ts';
+import { type ProcessEvent, Supervisor } from '#inference/engines/local/parent/supervisor.ts';
 import type { ChildOptions, ToChild, WireFailure } from '#inference/engines/local/protocol.ts';
 
 interface ScriptedProcess {
@@ -34,7 +34,7 @@ function startScripted(gpu: GpuLease['gpu'] = 'auto') {
   const seen: ProcessEvent[] = [];
   const failures: string[] = [];
   const leases = { open: 0 };
-  const supervisor = createSupervisor(
+  const supervisor = new Supervisor(
     {
       name: 'tiny',
       toChildOptions: () => ({}) as ChildOptions,

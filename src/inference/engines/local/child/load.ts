@@ -3,7 +3,7 @@
 
 import { createScorer } from '#inference/engines/local/child/output/logprobs.ts';
 import { withSpecial } from '#inference/engines/local/child/pooling/pooled-texts.ts';
-import { createPooler, type Pooler } from '#inference/engines/local/child/pooling/pooler.ts';
+import { Pooler } from '#inference/engines/local/child/pooling/pooler.ts';
 import {
   createChatTemplate,
   toChatPrompt,
@@ -21,7 +21,7 @@ import { wrongModelKind } from './errors.ts';
 import { openModel } from './open-model.ts';
 import { startRequest } from './request.ts';
 import type { ChildRequest, ModelRuntime } from './runtime.ts';
-import { createScheduler, type Scheduler } from './scheduler.ts';
+import { Scheduler } from './scheduler.ts';
 import { createVocabulary, type Vocabulary } from './vocabulary.ts';
 
 export interface LoadedModel {
@@ -53,7 +53,7 @@ export async function loadModel(
       eos_token: toTokenText(vocabulary, binding.model.tokenEos()),
     }),
     scorer: createScorer(binding),
-    scheduler: createScheduler(binding, afterBatch),
+    scheduler: new Scheduler(binding, afterBatch),
     options,
     waitingPromptTokens: 0,
   };
@@ -61,7 +61,7 @@ export async function loadModel(
   return {
     binding,
     scheduler: runtime.scheduler,
-    pooler: createPooler(binding, vocabulary, maxWaitingPromptTokens, afterBatch),
+    pooler: new Pooler(binding, vocabulary, maxWaitingPromptTokens, afterBatch),
     answer: (question) => answer(runtime, question),
     start(request) {
       if (binding.modelKind === 'chat') return startRequest(runtime, request);

@@ -5,164 +5,184 @@ import { FairQueue } from '#lib/async/fair-queue.ts';
 import type { Binding } from './binding.ts';
 import { claimSlot, createSlots, type Generation, type Slot } from './slots.ts';
 
-export interface Scheduler {
-  submit(generation: Generation): void;
-  /** Frees the sequence before the next batch. */
-  cancel(generation: Generation): void;
-  readonly running: number;
-  readonly waiting: number;
-  /** Resolves when the current batch has ended. Nothing runs after it. */
-  stop(): Promise<void>;
-}
-
 /** Target time to read one piece of a prompt, so that a cancelled request stops soon. */
 const pieceMs = 40;
 const minPieceTokens = 32;
 
-interface SchedulerState {
-  readonly binding: Binding;
-  readonly afterBatch: () => void;
-  readonly slots: readonly Slot[];
-  readonly queue: FairQueue<Generation>;
+export class Scheduler {
+  readonly #binding: Binding;
+  readonly #afterBatch: () => void;
+  readonly #slots: readonly Slot[];
+  readonly #queue = new FairQueue<Generation>();
   /** A moving average, to choose the length of the next piece. */
-  msPerPromptToken: number;
+  #msPerPromptToken = pieceMs / 64;
   /** Counts uses of slots, so that `lastUsed` puts them in order. */
-  useCount: number;
+  #useCount = 0;
   /** The running loop; null while there is nothing to do. */
-  loop: Promise<void> | null;
-  stopped: boolean;
+  #loop: Promise<void> | null = null;
+  #stopped = false;
   /** Generations that have ended but may still be used by the current batch. */
-  ended: Generation[];
-  batch: readonly Piece[];
-}
+  #ended: Generation[] = [];
+  #batch: readonly Piece[] = [];
 
-/** `afterBatch` is called when every generation of a batch has its token, and when the loop ends. */
-export function createScheduler(binding: Binding, afterBatch: () => void): Scheduler {
-  const state: SchedulerState = {
-    binding,
-    afterBatch,
-    slots: createSlots(binding.sequences),
-    queue: new FairQueue<Generation>(),
-    msPerPromptToken: pieceMs / 64,
-    useCount: 0,
-    loop: null,
-    stopped: false,
-    ended: [],
-    batch: [],
-  };
-  return {
-    submit(generation) {
-      state.queue.push(generation.caller, generation, generation.priority);
-      state.loop ??= Promise.resolve().then(() => runLoop(state));
-    },
-    cancel(generation) {
-      generation.cancelled = true;
-      state.queue.remove(generation.caller, generation, generation.priority);
-      const slot = state.slots.find((each) => each.generation === generation);
-      if (slot !== undefined) release(state, slot);
-    },
-    get running() {
-      // The sequence of a cancelled generation is busy until its batch has ended.
-      const isBatched = (slot: Slot) => state.batch.some((piece) => piece.slot === slot);
-      return state.slots.filter((slot) => slot.generation !== null || isBatched(slot)).length;
-    },
-    get waiting() {
-      return state.queue.size;
-    },
-    async stop() {
-      state.stopped = true;
-      await state.loop;
-    },
-  };
-}
-
-async function runLoop(state: SchedulerState): Promise<void> {
-  while (!state.stopped) {
-    disposeEnded(state);
-    await admit(state);
-    if (state.slots.every((slot) => slot.generation === null)) break;
-    await step(state);
+  /** `afterBatch` is called when every generation of a batch has its token, and when the loop ends. */
+  constructor(binding: Binding, afterBatch: () => void) {
+    this.#binding = binding;
+    this.#afterBatch = afterBatch;
+    this.#slots = createSlots(binding.sequences);
   }
-  disposeEnded(state);
-  state.loop = null;
-  state.afterBatch();
-}
 
-/** Never called while a batch runs: a sampler may be in use on another thread. */
-function disposeEnded(state: SchedulerState): void {
-  for (const generation of state.ended) generation.dispose();
-  state.ended = [];
-}
+  get running(): number {
+    // The sequence of a cancelled generation is busy until its batch has ended.
+    const isBatched = (slot: Slot) => this.#batch.some((piece) => piece.slot === slot);
+    return this.#slots.filter((slot) => slot.generation !== null || isBatched(slot)).length;
+  }
 
-/** Gives free slots to waiting generations, except those whose prompt another generation is reading. */
-async function admit(state: SchedulerState): Promise<void> {
-  const mayStart = ({ sharedPrompt }: Generation) =>
-    sharedPrompt.isRead || sharedPrompt.reader === null;
-  while (state.slots.some((slot) => slot.generation === null)) {
-    const generation = state.queue.take(mayStart);
-    if (generation === undefined) return;
-    const { prompt } = generation;
-    // The last two tokens are always read: for the logits, and because a single token rounds differently.
-    const reusable = generation.scoresPrompt ? 0 : Math.max(0, prompt.length - 2);
-    const slot = await claimSlot(state.binding.context, state.slots, prompt, reusable);
-    if (slot === null) throw new Error('A free slot was counted and then not found');
-    if (generation.cancelled) {
-      generation.dispose();
-      continue;
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  submit(generation: Generation): void {
+    this.#queue.push(generation.caller, generation, generation.priority);
+    this.#loop ??= Promise.resolve().then(() => this.#runLoop());
+  }
+
+  /** Frees the sequence before the next batch. */
+  cancel(generation: Generation): void {
+    generation.cancelled = true;
+    this.#queue.remove(generation.caller, generation, generation.priority);
+    const slot = this.#slots.find((each) => each.generation === generation);
+    if (slot !== undefined) this.#release(slot);
+  }
+
+  /** Resolves when the current batch has ended. Nothing runs after it. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#loop;
+  }
+
+  async #runLoop(): Promise<void> {
+    while (!this.#stopped) {
+      this.#disposeEnded();
+      await this.#admit();
+      if (this.#slots.every((slot) => slot.generation === null)) break;
+      await this.#step();
     }
-    slot.generation = generation;
-    slot.lastUsed = ++state.useCount;
-    slot.pending = prompt.slice(slot.cache.length);
-    if (!generation.sharedPrompt.isRead) generation.sharedPrompt.reader = generation;
-    generation.started(slot.cache.length);
+    this.#disposeEnded();
+    this.#loop = null;
+    this.#afterBatch();
   }
-}
 
-async function step(state: SchedulerState): Promise<void> {
-  const generating = state.slots.filter((slot) => slot.generation !== null && !isReading(slot));
-  if (generating.length > 0)
-    await runBatch(
-      state,
-      generating.map((slot) => toPiece(slot, 1)),
-    );
-  // Prompts are batched apart from generating sequences: llama.cpp would cut a mixed batch into equal lengths anyway,
-  // and a prompt token computed in a batch of one rounds differently from one computed among others.
-  const startedAt = performance.now();
-  for (const slot of state.slots.filter(isReading).sort((a, b) => a.lastUsed - b.lastUsed)) {
-    if (isReading(slot)) await readPiece(state, slot);
-    if (performance.now() - startedAt >= pieceMs) break;
+  /** Never called while a batch runs: a sampler may be in use on another thread. */
+  #disposeEnded(): void {
+    for (const generation of this.#ended) generation.dispose();
+    this.#ended = [];
   }
-}
 
-async function readPiece(state: SchedulerState, slot: Slot): Promise<void> {
-  // The slots take turns, so that a short prompt does not wait for a long one.
-  slot.lastUsed = ++state.useCount;
-  const timed = Math.round(pieceMs / state.msPerPromptToken);
-  const maxTokens = Math.max(minPieceTokens, Math.min(timed, state.binding.batchSize));
-  const length = toPieceLength(slot, maxTokens);
-  const piece = toPiece(slot, length);
-  const startedAt = performance.now();
-  await runBatch(state, [piece]);
-  if (length < minPieceTokens || piece.generation.scoresPrompt) return;
-  const measured = (performance.now() - startedAt) / length;
-  state.msPerPromptToken = state.msPerPromptToken * 0.7 + measured * 0.3;
-}
+  /** Gives free slots to waiting generations, except those whose prompt another generation is reading. */
+  async #admit(): Promise<void> {
+    const mayStart = ({ sharedPrompt }: Generation) =>
+      sharedPrompt.isRead || sharedPrompt.reader === null;
+    while (this.#slots.some((slot) => slot.generation === null)) {
+      const generation = this.#queue.take(mayStart);
+      if (generation === undefined) return;
+      const { prompt } = generation;
+      // The last two tokens are always read: for the logits, and because a single token rounds differently.
+      const reusable = generation.scoresPrompt ? 0 : Math.max(0, prompt.length - 2);
+      const slot = await claimSlot(this.#binding.context, this.#slots, prompt, reusable);
+      if (slot === null) throw new Error('A free slot was counted and then not found');
+      if (generation.cancelled) {
+        generation.dispose();
+        continue;
+      }
+      slot.generation = generation;
+      slot.lastUsed = ++this.#useCount;
+      slot.pending = prompt.slice(slot.cache.length);
+      if (!generation.sharedPrompt.isRead) generation.sharedPrompt.reader = generation;
+      generation.started(slot.cache.length);
+    }
+  }
 
-/** Computes one batch and lets every generation in it use its logits. */
-async function runBatch(state: SchedulerState, batch: readonly Piece[]): Promise<void> {
-  state.batch = batch;
-  const { logits, computed } = decode(state.binding, batch);
-  const settled = batch.map(async (piece, at) => {
-    try {
-      await settle(state, piece, logits[at] ?? new Uint32Array(0), computed);
+  async #step(): Promise<void> {
+    const generating = this.#slots.filter((slot) => slot.generation !== null && !isReading(slot));
+    if (generating.length > 0) await this.#runBatch(generating.map((slot) => toPiece(slot, 1)));
+    // Prompts are batched apart from generating sequences: llama.cpp would cut a mixed batch into equal lengths anyway,
+    // and a prompt token computed in a batch of one rounds differently from one computed among others.
+    const startedAt = performance.now();
+    for (const slot of this.#slots.filter(isReading).sort((a, b) => a.lastUsed - b.lastUsed)) {
+      if (isReading(slot)) await this.#readPiece(slot);
+      if (performance.now() - startedAt >= pieceMs) break;
+    }
+  }
+
+  async #readPiece(slot: Slot): Promise<void> {
+    // The slots take turns, so that a short prompt does not wait for a long one.
+    slot.lastUsed = ++this.#useCount;
+    const timed = Math.round(pieceMs / this.#msPerPromptToken);
+    const maxTokens = Math.max(minPieceTokens, Math.min(timed, this.#binding.batchSize));
+    const length = toPieceLength(slot, maxTokens);
+    const piece = toPiece(slot, length);
+    const startedAt = performance.now();
+    await this.#runBatch([piece]);
+    if (length < minPieceTokens || piece.generation.scoresPrompt) return;
+    const measured = (performance.now() - startedAt) / length;
+    this.#msPerPromptToken = this.#msPerPromptToken * 0.7 + measured * 0.3;
+  }
+
+  /** Computes one batch and lets every generation in it use its logits. */
+  async #runBatch(batch: readonly Piece[]): Promise<void> {
+    this.#batch = batch;
+    const { logits, computed } = decode(this.#binding, batch);
+    const settled = batch.map(async (piece, at) => {
+      try {
+        await this.#settle(piece, logits[at] ?? new Uint32Array(0), computed);
+        await computed;
+      } catch (error) {
+        this.#fail(piece, error as Error);
+      }
+    });
+    await Promise.all(settled);
+    this.#batch = [];
+    this.#afterBatch();
+  }
+
+  async #settle(piece: Piece, logits: Uint32Array, computed: Promise<void>): Promise<void> {
+    const { slot, generation, tokens } = piece;
+    const isCurrent = () => slot.generation === generation;
+    const from = slot.cache.length;
+    for (const token of tokens) slot.cache.push(token);
+    slot.pending = slot.pending.slice(tokens.length);
+    if (generation.scoresPrompt && from < generation.prompt.length) {
       await computed;
-    } catch (error) {
-      fail(state, piece, error as Error);
+      for (const [at, index] of logits.entries()) {
+        if (from + at + 1 >= generation.prompt.length || !isCurrent()) break;
+        await generation.scored(from + at, index);
+      }
     }
-  });
-  await Promise.all(settled);
-  state.batch = [];
-  state.afterBatch();
+    if (slot.pending.length > 0 || !isCurrent()) return;
+    const token = await generation.next(logits[logits.length - 1] ?? 0, computed);
+    if (!isCurrent()) return;
+    if (generation.sharedPrompt.reader === generation) generation.sharedPrompt.isRead = true;
+    if (token === null) this.#release(slot);
+    else slot.pending = [token];
+  }
+
+  #release(slot: Slot): void {
+    const { generation } = slot;
+    if (generation === null) return;
+    if (generation.sharedPrompt.reader === generation) generation.sharedPrompt.reader = null;
+    this.#ended.push(generation);
+    slot.generation = null;
+    slot.pending = [];
+    slot.lastUsed = ++this.#useCount;
+  }
+
+  #fail({ slot, generation }: Piece, error: Error): void {
+    if (slot.generation === generation) this.#release(slot);
+    slot.cache.length = 0;
+    this.#binding.context.disposeSequence(slot.id);
+    if (!generation.cancelled) generation.failed(error);
+  }
 }
 
 interface QueuedBatch {
@@ -188,49 +208,6 @@ function decode({ context }: Binding, batch: readonly Piece[]): QueuedBatch {
 function handled(promise: Promise<void>): Promise<void> {
   promise.catch(() => {});
   return promise;
-}
-
-async function settle(
-  state: SchedulerState,
-  piece: Piece,
-  logits: Uint32Array,
-  computed: Promise<void>,
-): Promise<void> {
-  const { slot, generation, tokens } = piece;
-  const isCurrent = () => slot.generation === generation;
-  const from = slot.cache.length;
-  for (const token of tokens) slot.cache.push(token);
-  slot.pending = slot.pending.slice(tokens.length);
-  if (generation.scoresPrompt && from < generation.prompt.length) {
-    await computed;
-    for (const [at, index] of logits.entries()) {
-      if (from + at + 1 >= generation.prompt.length || !isCurrent()) break;
-      await generation.scored(from + at, index);
-    }
-  }
-  if (slot.pending.length > 0 || !isCurrent()) return;
-  const token = await generation.next(logits[logits.length - 1] ?? 0, computed);
-  if (!isCurrent()) return;
-  if (generation.sharedPrompt.reader === generation) generation.sharedPrompt.isRead = true;
-  if (token === null) release(state, slot);
-  else slot.pending = [token];
-}
-
-function release(state: SchedulerState, slot: Slot): void {
-  const { generation } = slot;
-  if (generation === null) return;
-  if (generation.sharedPrompt.reader === generation) generation.sharedPrompt.reader = null;
-  state.ended.push(generation);
-  slot.generation = null;
-  slot.pending = [];
-  slot.lastUsed = ++state.useCount;
-}
-
-function fail(state: SchedulerState, { slot, generation }: Piece, error: Error): void {
-  if (slot.generation === generation) release(state, slot);
-  slot.cache.length = 0;
-  state.binding.context.disposeSequence(slot.id);
-  if (!generation.cancelled) generation.failed(error);
 }
 
 /** The tokens that one slot adds to a batch: the token it generated last, or a piece of its prompt. */

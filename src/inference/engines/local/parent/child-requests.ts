@@ -24,7 +24,7 @@ import {
 import { createRetryAfterEstimator, type RetryAfterEstimator } from '#lib/async/retry-after.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { ProcessEvent } from './supervisor.ts';
-import { createSupervisor, type Supervisor, type SupervisorOptions } from './supervisor.ts';
+import { Supervisor, type SupervisorOptions } from './supervisor.ts';
 
 /** Receives what the child sends for a request. Nothing is called after `ended`, `answer` or `failed`. */
 export interface RequestListener {
@@ -95,7 +95,7 @@ interface RequestsState {
 const noLoad: ChildLoad = { running: 0, waiting: 0 };
 
 export function createChildRequests(options: ChildRequestsOptions): ChildRequests {
-  const supervisor = createSupervisor(options, {
+  const supervisor = new Supervisor(options, {
     message: (message) => receive(state, message),
     gone(error) {
       state.load = noLoad;
@@ -139,7 +139,7 @@ export function createChildRequests(options: ChildRequestsOptions): ChildRequest
     async unload() {
       if (state.open.size === 0) await supervisor.unload();
     },
-    close: supervisor.close,
+    close: () => supervisor.close(),
   };
 }
 

@@ -10,137 +10,117 @@ export interface CallReading {
   state: 'open' | 'done' | 'broken';
 }
 
-export interface CallReader {
-  push(text: string): CallReading;
-  /** True once the name is known and was sent. */
-  readonly begun: boolean;
-  readonly raw: string;
-}
-
 const argumentKeys: readonly (string | null)[] = ['arguments', 'parameters'];
 
-interface ReaderState {
+export class CallReader {
+  readonly #index: number;
+  readonly #id: string;
+  /** True once the name is known and was sent. */
+  begun = false;
+  raw = '';
   /** Open braces and brackets. */
-  depth: number;
+  #depth = 0;
   /** The JSON string being read, with its opening quote; null outside of strings. */
-  literal: string | null;
-  isEscaped: boolean;
+  #literal: string | null = null;
+  #isEscaped = false;
   /** True where the next string of the outer object is a key. */
-  expectsKey: boolean;
-  key: string | null;
-  name: string | null;
+  #expectsKey = true;
+  #key: string | null = null;
+  #name: string | null = null;
   /** Text of the arguments that was not sent yet; null before the arguments begin. */
-  pending: string | null;
-  inArguments: boolean;
+  #pending: string | null = null;
+  #inArguments = false;
   /** The arguments are a JSON string that holds JSON. */
-  areArgumentsText: boolean;
-}
+  #areArgumentsText = false;
 
-export function createCallReader(index: number, id: string): CallReader {
-  const state: ReaderState = {
-    depth: 0,
-    literal: null,
-    isEscaped: false,
-    expectsKey: true,
-    key: null,
-    name: null,
-    pending: null,
-    inArguments: false,
-    areArgumentsText: false,
-  };
-  let raw = '';
-  let begun = false;
+  constructor(index: number, id: string) {
+    this.#index = index;
+    this.#id = id;
+  }
 
-  function takeDeltas(isComplete: boolean): ToolCallDelta[] {
-    const { name } = state;
-    if (name === null || (state.pending === null && !isComplete)) return [];
-    const opening: ToolCallDelta[] = begun
+  push(text: string): CallReading {
+    for (let at = 0; at < text.length; at++) {
+      const char = text[at] ?? '';
+      this.raw += char;
+      if (this.#depth === 0 && isSpace(char)) continue;
+      if (this.#depth === 0 && char !== '{')
+        return { rest: text.slice(at + 1), deltas: [], state: 'broken' };
+      this.#readChar(char);
+      if (this.#depth > 0) continue;
+      const deltas = this.#takeDeltas(true);
+      return { rest: text.slice(at + 1), deltas, state: this.begun ? 'done' : 'broken' };
+    }
+    return { rest: '', deltas: this.#takeDeltas(false), state: 'open' };
+  }
+
+  #takeDeltas(isComplete: boolean): ToolCallDelta[] {
+    const [index, id, name] = [this.#index, this.#id, this.#name];
+    if (name === null || (this.#pending === null && !isComplete)) return [];
+    const opening: ToolCallDelta[] = this.begun
       ? []
       : [{ index, id, type: 'function', function: { name, arguments: '' } }];
-    begun = true;
-    const text = takeArguments(state, isComplete);
+    this.begun = true;
+    const text = this.#takeArguments(isComplete);
     return text === '' ? opening : [...opening, { index, function: { arguments: text } }];
   }
 
-  return {
-    get begun() {
-      return begun;
-    },
-    get raw() {
-      return raw;
-    },
-    push(text) {
-      for (let at = 0; at < text.length; at++) {
-        const char = text[at] ?? '';
-        raw += char;
-        if (state.depth === 0 && isSpace(char)) continue;
-        if (state.depth === 0 && char !== '{')
-          return { rest: text.slice(at + 1), deltas: [], state: 'broken' };
-        readChar(state, char);
-        if (state.depth > 0) continue;
-        const deltas = takeDeltas(true);
-        return { rest: text.slice(at + 1), deltas, state: begun ? 'done' : 'broken' };
-      }
-      return { rest: '', deltas: takeDeltas(false), state: 'open' };
-    },
-  };
-}
-
-function readChar(state: ReaderState, char: string): void {
-  if (state.literal !== null) {
-    readStringChar(state, char);
-    if (state.inArguments) state.pending += char;
-    return;
+  #readChar(char: string): void {
+    if (this.#literal !== null) {
+      this.#readStringChar(char);
+      if (this.#inArguments) this.#pending += char;
+      return;
+    }
+    if (this.#depth === 1 && char === ':') {
+      this.#expectsKey = false;
+      return;
+    }
+    if (this.#depth === 1) this.#readBetweenMembers(char);
+    if (this.#inArguments) this.#pending += char;
+    if (char === '"') this.#literal = '"';
+    else if (char === '{' || char === '[') this.#depth++;
+    else if (char === '}' || char === ']') {
+      this.#depth--;
+      if (this.#depth === 1) this.#inArguments = false;
+    }
   }
-  if (state.depth === 1 && char === ':') {
-    state.expectsKey = false;
-    return;
-  }
-  if (state.depth === 1) readBetweenMembers(state, char);
-  if (state.inArguments) state.pending += char;
-  if (char === '"') state.literal = '"';
-  else if (char === '{' || char === '[') state.depth++;
-  else if (char === '}' || char === ']') {
-    state.depth--;
-    if (state.depth === 1) state.inArguments = false;
-  }
-}
 
-/** Reads a character of the outer object that is not part of a string. */
-function readBetweenMembers(state: ReaderState, char: string): void {
-  if (char === ',' || char === '}') {
-    state.inArguments = false;
-    state.expectsKey = true;
-  } else if (opensArguments(state) && !isSpace(char)) {
-    state.inArguments = true;
-    state.areArgumentsText = char === '"';
-    state.pending = '';
+  /** Reads a character of the outer object that is not part of a string. */
+  #readBetweenMembers(char: string): void {
+    if (char === ',' || char === '}') {
+      this.#inArguments = false;
+      this.#expectsKey = true;
+    } else if (
+      !this.#expectsKey &&
+      this.#pending === null &&
+      argumentKeys.includes(this.#key) &&
+      !isSpace(char)
+    ) {
+      this.#inArguments = true;
+      this.#areArgumentsText = char === '"';
+      this.#pending = '';
+    }
   }
-}
 
-function opensArguments({ expectsKey, pending, key }: ReaderState): boolean {
-  return !expectsKey && pending === null && argumentKeys.includes(key);
-}
-
-function readStringChar(state: ReaderState, char: string): void {
-  state.literal += char;
-  if (state.isEscaped) state.isEscaped = false;
-  else if (char === '\\') state.isEscaped = true;
-  else if (char === '"') {
-    const text = parseString(state.literal ?? '');
-    state.literal = null;
-    if (state.depth !== 1 || state.inArguments) return;
-    if (state.expectsKey) state.key = text;
-    else if (state.key === 'name') state.name = text;
+  #readStringChar(char: string): void {
+    this.#literal += char;
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (char === '\\') this.#isEscaped = true;
+    else if (char === '"') {
+      const text = parseString(this.#literal ?? '');
+      this.#literal = null;
+      if (this.#depth !== 1 || this.#inArguments) return;
+      if (this.#expectsKey) this.#key = text;
+      else if (this.#key === 'name') this.#name = text;
+    }
   }
-}
 
-/** Arguments written as a JSON string are sent when the string has ended. Arguments left out are `{}`. */
-function takeArguments(state: ReaderState, isComplete: boolean): string {
-  if (state.areArgumentsText && !isComplete) return '';
-  const { pending } = state;
-  state.pending = '';
-  return state.areArgumentsText ? (parseString(pending ?? '') ?? '') : (pending ?? '{}');
+  /** Arguments written as a JSON string are sent when the string has ended. Arguments left out are `{}`. */
+  #takeArguments(isComplete: boolean): string {
+    if (this.#areArgumentsText && !isComplete) return '';
+    const pending = this.#pending;
+    this.#pending = '';
+    return this.#areArgumentsText ? (parseString(pending ?? '') ?? '') : (pending ?? '{}');
+  }
 }
 
 function isSpace(char: string): boolean {

@@ -4,7 +4,7 @@
 import { randomInt } from 'node:crypto';
 import type { ToolCallDelta } from '#inference/engine.ts';
 import { toolCallClosing, toolCallOpening } from '#inference/engines/local/protocol.ts';
-import { createCallReader } from './call-reader.ts';
+import { CallReader } from './call-reader.ts';
 import { heldLength } from './stop-strings.ts';
 
 export interface ToolCallOutput {
@@ -23,7 +23,7 @@ export interface ToolCallStream {
 
 export function createToolCallStream(): ToolCallStream {
   let held = '';
-  let reader: ReturnType<typeof createCallReader> | null = null;
+  let reader: CallReader | null = null;
   let count = 0;
   let justCalled = false;
 
@@ -34,7 +34,7 @@ export function createToolCallStream(): ToolCallStream {
     const at = fresh.indexOf(toolCallOpening);
     if (at >= 0) {
       output.content += fresh.slice(0, at).trimEnd();
-      reader = createCallReader(count, toCallId());
+      reader = new CallReader(count, toCallId());
       return fresh.slice(at + toolCallOpening.length);
     }
     const tags = justCalled ? [toolCallOpening, toolCallClosing] : [toolCallOpening];

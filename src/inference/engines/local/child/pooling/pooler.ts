@@ -25,15 +25,6 @@ export interface PoolingOutput {
   failed(error: Error): void;
 }
 
-export interface Pooler {
-  /** Returns a function that cancels the request. Failures, refusals included, go to `output.failed`. */
-  start(request: PoolingRequest): () => void;
-  readonly running: number;
-  readonly waiting: number;
-  /** Resolves when the current text has been read. Nothing runs after it. */
-  stop(): Promise<void>;
-}
-
 interface Job {
   readonly request: PoolingRequest;
   readonly texts: readonly Uint32Array[];
@@ -42,118 +33,117 @@ interface Job {
   isCancelled: boolean;
 }
 
-interface PoolerState {
-  readonly binding: Binding;
-  readonly maxWaitingTokens: number;
-  readonly afterText: () => void;
-  readonly queue: FairQueue<Job>;
-  waitingTokens: number;
-  current: Job | null;
-  loop: Promise<void> | null;
-  isStopped: boolean;
-}
+export class Pooler {
+  readonly #binding: Binding;
+  readonly #vocabulary: Vocabulary;
+  readonly #maxWaitingTokens: number;
+  readonly #afterText: () => void;
+  readonly #queue = new FairQueue<Job>();
+  #waitingTokens = 0;
+  #current: Job | null = null;
+  #loop: Promise<void> | null = null;
+  #isStopped = false;
 
-/** `afterText` is called when output has been produced. */
-export function createPooler(
-  binding: Binding,
-  vocabulary: Vocabulary,
-  maxWaitingTokens: number,
-  afterText: () => void,
-): Pooler {
-  const state: PoolerState = {
-    binding,
-    maxWaitingTokens,
-    afterText,
-    queue: new FairQueue<Job>(),
-    waitingTokens: 0,
-    current: null,
-    loop: null,
-    isStopped: false,
-  };
-  return {
-    start(request) {
-      let job: Job | null = null;
-      let isCancelled = false;
-      toPooledTexts({ binding, vocabulary }, request.task)
-        .then((texts) => {
-          if (!isCancelled) job = submit(state, request, texts);
-        })
-        .catch((error: Error) => request.output.failed(error));
-      return () => {
-        isCancelled = true;
-        if (job !== null) cancel(state, job);
-      };
-    },
-    get running() {
-      return state.current === null ? 0 : 1;
-    },
-    get waiting() {
-      return state.queue.size;
-    },
-    async stop() {
-      state.isStopped = true;
-      await state.loop;
-    },
-  };
-}
-
-/** Throws EngineError `overloaded` if too much waits already. */
-function submit(state: PoolerState, request: PoolingRequest, texts: readonly Uint32Array[]): Job {
-  const tokens = texts.reduce((sum, { length }) => sum + length, 0);
-  if (state.waitingTokens > 0 && state.waitingTokens + tokens > state.maxWaitingTokens)
-    throw tooManyWaitingPromptTokens();
-  const job: Job = { request, texts, next: 0, promptTokens: 0, isCancelled: false };
-  state.waitingTokens += tokens;
-  enqueue(state, job);
-  state.loop ??= runLoop(state);
-  return job;
-}
-
-function enqueue({ queue }: PoolerState, job: Job): void {
-  const { caller, priority } = job.request.context;
-  queue.push(caller, job, priority);
-}
-
-function cancel(state: PoolerState, job: Job): void {
-  const { caller, priority } = job.request.context;
-  job.isCancelled = true;
-  state.queue.remove(caller, job, priority);
-  for (const { length } of job.texts.slice(job.next)) state.waitingTokens -= length;
-  job.next = job.texts.length;
-}
-
-async function runLoop(state: PoolerState): Promise<void> {
-  while (!state.isStopped) {
-    const job = state.queue.take(() => true);
-    if (job === undefined) break;
-    state.current = job;
-    await readNext(state, job);
-    state.current = null;
-    state.afterText();
-    // Messages that cancel requests are read in between.
-    await new Promise(setImmediate);
+  /** `afterText` is called when output has been produced. */
+  constructor(
+    binding: Binding,
+    vocabulary: Vocabulary,
+    maxWaitingTokens: number,
+    afterText: () => void,
+  ) {
+    this.#binding = binding;
+    this.#vocabulary = vocabulary;
+    this.#maxWaitingTokens = maxWaitingTokens;
+    this.#afterText = afterText;
   }
-  state.loop = null;
-}
 
-/** Reads one text of a request, and puts the request back in the queue if it has more. */
-async function readNext(state: PoolerState, job: Job): Promise<void> {
-  const { output } = job.request;
-  const index = job.next++;
-  const tokens = job.texts[index] ?? new Uint32Array(0);
-  state.waitingTokens -= tokens.length;
-  if (index === 0) output.started();
-  try {
-    const vector = await computeVector(state.binding, tokens);
-    if (job.isCancelled) return;
-    job.promptTokens += tokens.length;
-    output.vector(index, vector, newUsage(job.promptTokens, 0));
-    if (job.next < job.texts.length) enqueue(state, job);
-    else output.ended();
-  } catch (error) {
-    if (job.isCancelled) return;
-    cancel(state, job);
-    output.failed(error as Error);
+  get running(): number {
+    return this.#current === null ? 0 : 1;
+  }
+
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  /** Returns a function that cancels the request. Failures, refusals included, go to `output.failed`. */
+  start(request: PoolingRequest): () => void {
+    let job: Job | null = null;
+    let isCancelled = false;
+    toPooledTexts({ binding: this.#binding, vocabulary: this.#vocabulary }, request.task)
+      .then((texts) => {
+        if (!isCancelled) job = this.#submit(request, texts);
+      })
+      .catch((error: Error) => request.output.failed(error));
+    return () => {
+      isCancelled = true;
+      if (job !== null) this.#cancel(job);
+    };
+  }
+
+  /** Resolves when the current text has been read. Nothing runs after it. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#loop;
+  }
+
+  /** Throws EngineError `overloaded` if too much waits already. */
+  #submit(request: PoolingRequest, texts: readonly Uint32Array[]): Job {
+    const tokens = texts.reduce((sum, { length }) => sum + length, 0);
+    if (this.#waitingTokens > 0 && this.#waitingTokens + tokens > this.#maxWaitingTokens)
+      throw tooManyWaitingPromptTokens();
+    const job: Job = { request, texts, next: 0, promptTokens: 0, isCancelled: false };
+    this.#waitingTokens += tokens;
+    this.#enqueue(job);
+    this.#loop ??= this.#runLoop();
+    return job;
+  }
+
+  #enqueue(job: Job): void {
+    const { caller, priority } = job.request.context;
+    this.#queue.push(caller, job, priority);
+  }
+
+  #cancel(job: Job): void {
+    const { caller, priority } = job.request.context;
+    job.isCancelled = true;
+    this.#queue.remove(caller, job, priority);
+    for (const { length } of job.texts.slice(job.next)) this.#waitingTokens -= length;
+    job.next = job.texts.length;
+  }
+
+  async #runLoop(): Promise<void> {
+    while (!this.#isStopped) {
+      const job = this.#queue.take(() => true);
+      if (job === undefined) break;
+      this.#current = job;
+      await this.#readNext(job);
+      this.#current = null;
+      this.#afterText();
+      // Messages that cancel requests are read in between.
+      await new Promise(setImmediate);
+    }
+    this.#loop = null;
+  }
+
+  /** Reads one text of a request, and puts the request back in the queue if it has more. */
+  async #readNext(job: Job): Promise<void> {
+    const { output } = job.request;
+    const index = job.next++;
+    const tokens = job.texts[index] ?? new Uint32Array(0);
+    this.#waitingTokens -= tokens.length;
+    if (index === 0) output.started();
+    try {
+      const vector = await computeVector(this.#binding, tokens);
+      if (job.isCancelled) return;
+      job.promptTokens += tokens.length;
+      output.vector(index, vector, newUsage(job.promptTokens, 0));
+      if (job.next < job.texts.length) this.#enqueue(job);
+      else output.ended();
+    } catch (error) {
+      if (job.isCancelled) return;
+      this.#cancel(job);
+      output.failed(error as Error);
+    }
   }
 }
 
