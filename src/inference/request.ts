@@ -1,4 +1,4 @@
-// A request to an inference API: who sent it, and where its response goes.
+// A request to an inference API: who sent it, which conversation it belongs to, and where its response goes.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
@@ -6,6 +6,7 @@ import type { Principal } from '#accounts/principal.ts';
 import type { UsageRows } from '#accounts/usage/entry.ts';
 import type { HeaderList } from '#http/header-list.ts';
 import type { Delivery } from './delivery.ts';
+import type { Task } from './engine.ts';
 
 /** The request's id and its caller, known before the body is read. */
 export interface RequestIdentity {
@@ -30,7 +31,7 @@ export interface InferenceRequest extends RequestIdentity {
 }
 
 /** A request that takes only capacity that no other request waits for, at a price of its own. */
-export interface Background {
+interface Background {
   /** Multiple of the model's price. */
   readonly priceFactor: number;
   /** Takes the request's usage row in place of the recorder. */
@@ -66,4 +67,40 @@ export function withElapsed(request: RequestIdentity, headers: HeaderList): Head
 export function modelIn(body: unknown): string {
   const { model } = (body ?? {}) as { model?: unknown };
   return typeof model === 'string' ? model : '';
+}
+
+/**
+ * Headers by which agents name their conversation. All its turns prefer the backend that holds its prefix, even after the
+ * agent has compacted its messages. opencode sends the first two, Codex the next two, Claude Code the
+ * last.
+ */
+const headerNames = [
+  'x-session-affinity',
+  'x-session-id',
+  'session-id',
+  'thread-id',
+  'x-claude-code-session-id',
+] as const;
+
+/** More of an id is not hashed. */
+const maxIdLength = 200;
+
+export function conversationOf(headers: IncomingHttpHeaders, body: object): string | undefined {
+  for (const name of headerNames) {
+    const id = headers[name];
+    if (typeof id === 'string' && id !== '') return id;
+  }
+  const { prompt_cache_key: key } = body as { prompt_cache_key?: unknown };
+  return typeof key === 'string' && key !== '' ? key : undefined;
+}
+
+/** Adds the conversation to a chat. An id is the account's own: it can't steer the requests of another one. */
+export function withConversation(
+  task: Task,
+  { caller, headers }: Pick<InferenceRequest, 'caller' | 'headers'>,
+): Task {
+  if (task.kind !== 'chat') return task;
+  const id = task.conversation ?? conversationOf(headers, task.body);
+  if (id === undefined) return task;
+  return { ...task, conversation: `${caller.accountId} ${id.slice(0, maxIdLength)}` };
 }

@@ -2,12 +2,11 @@
 // because a background response is admitted when it arrives and served later.
 
 import type { RequestLimiter, Reservation } from '#accounts/limits/request-limiter.ts';
-import type { ResponseFormat } from '#inference/apis/response-format.ts';
+import type { Computation, ResponseFormat } from '#inference/apis/response-format.ts';
 import type { Task } from '#inference/engine.ts';
-import { modelNotFound } from '#inference/errors.ts';
+import { modelNotFound, modelNotSupported } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { InferenceRequest } from '#inference/request.ts';
-import { checkKind } from './computed.ts';
 import { estimateReservation } from './estimate-reservation.ts';
 
 export interface AdmitParts {
@@ -53,4 +52,10 @@ function candidatesOf(catalog: Catalog, asked: CatalogEntry): CatalogEntry[] {
     next = next.contextFallback === null ? undefined : catalog.find(next.contextFallback.to);
   }
   return all;
+}
+
+/** Throws InferenceError if the operator has declared the model to be of another kind. */
+function checkKind({ id, kind }: CatalogEntry, computation: Computation | undefined): void {
+  const needed = computation === undefined ? 'chat' : computation.modelKind;
+  if (kind !== null && needed !== null && kind !== needed) throw modelNotSupported(id, kind);
 }

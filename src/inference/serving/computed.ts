@@ -4,18 +4,12 @@
 import type { Computation, Computed } from '#inference/apis/response-format.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import { type Call, countPrompts, type Task } from '#inference/engine.ts';
-import { modelNotSupported, notAble } from '#inference/errors.ts';
+import { notAble } from '#inference/errors.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
 import { type AttemptLog, type AttemptParts, conclude, tryBackends } from './attempts.ts';
 import { maxCounted } from './fallback-token-count.ts';
 import type { Plan } from './plan.ts';
-
-/** Throws InferenceError if the operator has declared the model to be of another kind. */
-export function checkKind({ id, kind }: CatalogEntry, computation: Computation | undefined): void {
-  const needed = computation === undefined ? 'chat' : computation.modelKind;
-  if (kind !== null && needed !== null && kind !== needed) throw modelNotSupported(id, kind);
-}
 
 /** Throws InferenceError if no backend of the model has the ability. */
 export function planComputed(

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { conversationOf, withConversation } from '#inference/apis/conversation.ts';
 import type { Task } from '#inference/engine.ts';
 import type { InferenceRequest } from '#inference/request.ts';
+import { conversationOf, withConversation } from '#inference/request.ts';
 import { hashPrefix } from '#inference/routing/choose-backend.ts';
 import { startGateway } from '#test/support/gateway.ts';
 

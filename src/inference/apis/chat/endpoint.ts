@@ -1,11 +1,11 @@
 // POST /v1/chat/completions.
 
+import { checkChat } from '#inference/apis/check.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { created, messages, model, text, usage } from '#inference/apis/example-values.ts';
 import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
 import { chatResponses } from '#inference/apis/response-schemas.ts';
 import { ChatRequest } from '#inference/schema.ts';
-import { checkChat } from './check.ts';
 import { toFunctionsFormat, toToolRequest, usesFunctions } from './legacy-functions.ts';
 
 export const chatEndpoint = defineEndpoint({

@@ -1,11 +1,10 @@
 // POST /v1/completions.
 
-import { checkSampling } from '#inference/apis/check-sampling.ts';
+import { checkCompletion } from '#inference/apis/check.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { created, model, usage } from '#inference/apis/example-values.ts';
 import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
 import { completionResponses } from '#inference/apis/response-schemas.ts';
-import { invalidRequest, invalidValue } from '#inference/errors.ts';
 import { CompletionRequest } from '#inference/schema.ts';
 
 export const completionEndpoint = defineEndpoint({
@@ -36,25 +35,3 @@ export const completionEndpoint = defineEndpoint({
     return { task, format: toOpenAiFormat(task) };
   },
 });
-
-/** Checks what a schema can't express: members that are only valid together. Throws InferenceError. */
-export function checkCompletion(body: CompletionRequest): void {
-  checkSampling(body);
-  const { best_of: bestOf, n } = body;
-  if (body.max_tokens === 0 && body.echo !== true) {
-    throw invalidRequest(
-      'integer_below_min_value',
-      'max_tokens',
-      'max_tokens must be at least 1 unless echo is true, got 0.',
-    );
-  }
-  if (bestOf != null && bestOf < (n ?? 1)) {
-    throw invalidValue('best_of', `best_of must be at least n (${n ?? 1}), got ${bestOf}.`);
-  }
-  if (bestOf != null && bestOf > (n ?? 1) && body.stream === true) {
-    throw invalidValue(
-      'best_of',
-      'best_of chooses among finished texts, so it cannot be streamed.',
-    );
-  }
-}

@@ -1,6 +1,6 @@
 // POST /v1/messages and POST /v1/messages/count_tokens.
 
-import { checkChat } from '#inference/apis/chat/check.ts';
+import { checkChat } from '#inference/apis/check.ts';
 import { type Api, defineEndpoint } from '#inference/apis/endpoint.ts';
 import { id, messages, model, text } from '#inference/apis/example-values.ts';
 import { checkAs } from '#inference/apis/own-names.ts';

@@ -188,7 +188,7 @@ const maxUserIdLength = 1_000;
 
 /**
  * Claude Code names its session in `metadata.user_id`, as JSON or, in older versions, at its end. Headers that name it
- * are read in `apis/conversation.ts`.
+ * are read in `request.ts`.
  */
 function findConversation({ metadata }: MessagesRequest): string | undefined {
   const userId = metadata?.user_id ?? '';

@@ -1,7 +1,6 @@
 // POST /api/chat, POST /api/generate and POST /api/embed.
 
-import { checkChat } from '#inference/apis/chat/check.ts';
-import { checkCompletion } from '#inference/apis/completions/endpoint.ts';
+import { checkChat, checkCompletion } from '#inference/apis/check.ts';
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { toEmbedding } from '#inference/apis/embeddings/computation.ts';
 import {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { memberTexts, parseJson } from '#http/body/json.ts';
-import { checkSampling } from '#inference/apis/check-sampling.ts';
+import { checkSampling } from '#inference/apis/check.ts';
 import type { CompletionChoice, Engine, Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
 import { parseResponse } from '#inference/engines/upstream/parse-response.ts';
