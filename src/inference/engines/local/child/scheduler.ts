@@ -134,12 +134,11 @@ export class Scheduler {
     this.#batch = batch;
     const { logits, computed } = decode(this.#binding, batch);
     const settled = batch.map(async (piece, at) => {
-      try {
-        await this.#settle(piece, logits[at] ?? new Uint32Array(0), computed);
-        await computed;
-      } catch (error) {
-        this.#fail(piece, error as Error);
-      }
+      const used = this.#settle(piece, logits[at] ?? new Uint32Array(0), computed);
+      // A sample may fail at once, but the context must not change while the batch runs. If both fail, the batch says why.
+      const results = await Promise.allSettled([computed, used]);
+      const failure = results.find((result) => result.status === 'rejected');
+      if (failure !== undefined) this.#fail(piece, failure.reason);
     });
     await Promise.all(settled);
     this.#batch = [];
@@ -160,7 +159,10 @@ export class Scheduler {
       }
     }
     if (slot.pending.length > 0 || !isCurrent()) return;
-    const token = await generation.next(logits[logits.length - 1] ?? 0, computed);
+    const index = logits.at(-1);
+    // The batch could not be built.
+    if (index === undefined) return;
+    const token = await generation.next(index, computed);
     if (!isCurrent()) return;
     if (generation.sharedPrompt.reader === generation) generation.sharedPrompt.isRead = true;
     if (token === null) this.#release(slot);
@@ -198,16 +200,10 @@ function decode({ context }: Binding, batch: readonly Piece[]): QueuedBatch {
     const logits = batch.map(({ slot, tokens, flagged }) =>
       context.addToBatch(slot.id, slot.cache.length, Uint32Array.from(tokens), flagged),
     );
-    return { logits, computed: handled(context.decodeBatch()) };
+    return { logits, computed: context.decodeBatch() };
   } catch (error) {
-    return { logits: [], computed: handled(Promise.reject(error)) };
+    return { logits: [], computed: Promise.reject(error) };
   }
-}
-
-/** Every piece awaits the promise in the end, but a rejection that nobody awaits yet would end the process. */
-function handled(promise: Promise<void>): Promise<void> {
-  promise.catch(() => {});
-  return promise;
 }
 
 /** The tokens that one slot adds to a batch: the token it generated last, or a piece of its prompt. */

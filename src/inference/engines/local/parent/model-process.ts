@@ -101,8 +101,8 @@ function watchOutput(child: ChildProcess, output: (line: string) => void): void 
 }
 
 /**
- * Passes on what the loader and GPU drivers need and none of the API's secrets. With more than one pool thread a batch
- * moves between cores, and its helper threads spin on the wrong ones.
+ * Passes on what the loader and GPU drivers need and none of the API's secrets. The pool must have one thread: a sample is
+ * queued behind its batch, and a second thread would take it too early. Batches would also move between cores.
  */
 function childEnvironment(parent: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const wanted = /^(PATH|HOME|TMPDIR|LANG|LD_LIBRARY_PATH|(CUDA|NVIDIA|VK|GGML|MESA)_.*)$/;

@@ -101,10 +101,10 @@ async function generateToken(
   isCancelled: () => boolean,
 ): Promise<number | null> {
   const { options, output, text, vocabulary } = state;
-  if (options.maxTokens === 0) return finish(state, 'length', null);
-  const token = await options.sampler.sample(index);
+  const token = options.maxTokens === 0 ? null : await options.sampler.sample(index);
   await computed;
   if (isCancelled()) return null;
+  if (token === null) return finish(state, 'length', null);
   if (token < 0) return finish(state, 'stop', null);
   // Before the first token is counted: a client that asks for counts in each event sees them start at 0.
   output.begin();

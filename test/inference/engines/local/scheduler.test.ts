@@ -1,0 +1,139 @@
+// The scheduler beside a context whose batches end when a test says so: what happens if a batch or a sample fails, or a
+// request is cancelled, while a sample is queued behind its batch.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Binding, RawContext } from '#inference/engines/local/child/binding.ts';
+import { createChoice } from '#inference/engines/local/child/output/choice.ts';
+import { Scheduler } from '#inference/engines/local/child/scheduler.ts';
+import type { Generation } from '#inference/engines/local/child/slots.ts';
+import { until } from '#test/support/until.ts';
+
+/** Notes the calls that change the context, and leaves each batch open. */
+function openContext(initBatch?: () => void) {
+  const calls: string[] = [];
+  const batches: PromiseWithResolvers<void>[] = [];
+  const context: Partial<RawContext> = {
+    initBatch: initBatch ?? (() => calls.push('batch')),
+    addToBatch: () => Uint32Array.of(0),
+    disposeSequence: (sequence) => calls.push(`dispose ${sequence}`),
+    decodeBatch() {
+      const batch = Promise.withResolvers<void>();
+      batches.push(batch);
+      return batch.promise;
+    },
+  };
+  const binding = { context, sequences: 2, batchSize: 512 } as Binding;
+  return { calls, batches, scheduler: new Scheduler(binding, () => {}) };
+}
+
+type Told = { errors: string[]; disposed: number };
+
+function toGeneration(next: Generation['next']): Generation & Told {
+  const told: Told = { errors: [], disposed: 0 };
+  return Object.assign(told, {
+    caller: 'a',
+    priority: 0,
+    prompt: [1, 2, 3],
+    sharedPrompt: { reader: null, isRead: false },
+    scoresPrompt: false,
+    cancelled: false,
+    started() {},
+    async scored() {},
+    next,
+    failed: ({ message }: Error) => told.errors.push(message),
+    dispose: () => told.disposed++,
+  });
+}
+
+/** Ends the generation at its first token. */
+const endAtOnce: Generation['next'] = async (_, computed) => {
+  await computed;
+  return null;
+};
+
+const settle = () => new Promise(setImmediate);
+
+test('a sample that fails before its batch has ended leaves the context alone until then', async () => {
+  const { calls, batches, scheduler } = openContext();
+  const failing = toGeneration(() => Promise.reject(new Error('no sampler')));
+  scheduler.submit(failing);
+  await until('the batch runs', () => batches.length === 1);
+  scheduler.submit(toGeneration(endAtOnce));
+  await settle();
+  assert.deepEqual([calls, failing.errors, failing.disposed], [['batch'], [], 0]);
+  batches[0]?.resolve();
+  await until('the next batch runs', () => batches.length === 2);
+  assert.deepEqual([failing.errors, failing.disposed], [['no sampler'], 1]);
+  assert.deepEqual(calls, ['batch', 'dispose 0', 'batch']);
+  batches[1]?.resolve();
+  await scheduler.stop();
+});
+
+test('a failed batch is reported instead of the sample that failed with it', async () => {
+  const { batches, scheduler } = openContext();
+  const failing = toGeneration(() => Promise.reject(new Error('no logits')));
+  scheduler.submit(failing);
+  await until('the batch runs', () => batches.length === 1);
+  batches[0]?.reject(new Error('Eval has failed'));
+  await until('it has failed', () => failing.errors.length > 0);
+  await scheduler.stop();
+  assert.deepEqual([failing.errors, failing.disposed], [['Eval has failed'], 1]);
+});
+
+test('a batch that can’t be built fails its generations without a sample', async () => {
+  const { scheduler } = openContext(() => {
+    throw new Error('Invalid batch size');
+  });
+  const asked: number[] = [];
+  const generation = toGeneration(async (index) => {
+    asked.push(index);
+    return null;
+  });
+  scheduler.submit(generation);
+  await until('it has failed', () => generation.errors.length > 0);
+  await scheduler.stop();
+  assert.deepEqual([generation.errors, asked], [['Invalid batch size'], []]);
+});
+
+test('a cancelled generation is disposed of after its batch, and another one reads the prompt', async () => {
+  const { batches, scheduler } = openContext();
+  const sample = Promise.withResolvers<number>();
+  const first = toGeneration(() => sample.promise);
+  const second = { ...toGeneration(endAtOnce), sharedPrompt: first.sharedPrompt };
+  scheduler.submit(first);
+  scheduler.submit(second);
+  await until('the batch runs', () => batches.length === 1);
+  scheduler.cancel(first);
+  await settle();
+  assert.deepEqual([first.disposed, scheduler.running, scheduler.waiting], [0, 1, 1]);
+  sample.resolve(7);
+  batches[0]?.resolve();
+  await until('the second batch runs', () => batches.length === 2);
+  assert.deepEqual([first.disposed, first.errors], [1, []]);
+  assert.equal(second.sharedPrompt.reader, second);
+  batches[1]?.resolve();
+  await scheduler.stop();
+});
+
+test('a choice without tokens does not end before its batch, which may fail', async () => {
+  const { batches, scheduler } = openContext();
+  const events: string[] = [];
+  const options = {
+    ...toGeneration(endAtOnce),
+    ...{ maxTokens: 0, stops: [], callOpening: null, includeStop: false, topLogprobs: null },
+    ...{ scorePrompt: null, onStart() {}, onToken() {}, onScore() {} },
+    sampler: { dispose() {} },
+    onError: ({ message }: Error) => events.push(message),
+  };
+  const output = { end: () => events.push('ended') };
+  const [, , ...rest] = [null, null, options, output] as unknown as Parameters<typeof createChoice>;
+  scheduler.submit(createChoice({} as never, {} as never, ...rest));
+  await until('the batch runs', () => batches.length === 1);
+  await settle();
+  assert.deepEqual(events, []);
+  batches[0]?.reject(new Error('Eval has failed'));
+  await until('it has ended', () => events.length > 0);
+  await scheduler.stop();
+  assert.deepEqual(events, ['Eval has failed']);
+});
