@@ -44,7 +44,7 @@ export interface ErrorFormat {
   withId?(body: unknown, requestId: string): unknown;
 }
 
-/** The same errors in another form. */
+/** The same errors in another form, without `withId`, which depends on the form. */
 export const mapErrorFormat = (
   { renderRefusal, renderViolation, renderOwn }: ErrorFormat,
   change: (rendered: Rendered) => Rendered,

@@ -69,7 +69,7 @@ export class ServerRows {
     return this.#beating;
   }
 
-  /** Below zero for a server that was stopped then. */
+  /** `seenAt` is negative if the server is being stopped. */
   async #write(seenAt: number): Promise<void> {
     const key = this.#url === null ? null : this.#seal.close(this.key, this.id);
     const values = { url: this.#url, key, seen_at: seenAt };

@@ -31,6 +31,7 @@ import {
   toModelId,
 } from './translate.ts';
 
+/** Of the examples. */
 const options = { num_predict: 1 };
 
 const toResponses = (description: string) => ({
