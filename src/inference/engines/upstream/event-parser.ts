@@ -3,7 +3,7 @@
 import type { Call, EngineError, Task, Usage } from '#inference/engine.ts';
 import { isMembers, type Members } from '#lib/json-members.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
-import type { CallNumbers } from './choices.ts';
+import type { CallNumbers } from './call-numbers.ts';
 import {
   type ChoiceProgress,
   fillAbsent,

@@ -2,7 +2,8 @@
 // template and parses the others. Works on byte strings, so that characters split across packets are whole again.
 
 import type { Call, EngineError, Task, Usage, WireEvents } from '#inference/engine.ts';
-import { CallNumbers, ChoiceProgress } from './choices.ts';
+import { CallNumbers } from './call-numbers.ts';
+import { ChoiceProgress } from './choices.ts';
 import { EventParser, readData } from './event-parser.ts';
 import type { EventTemplates } from './event-template.ts';
 import { toOpening } from './event-template.ts';

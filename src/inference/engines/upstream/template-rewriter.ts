@@ -1,7 +1,8 @@
 // Rewrites the events of one stream by template: an event that matches gets another head and tail, and is not parsed.
 
 import type { Task, WireEvents } from '#inference/engine.ts';
-import type { CallNumbers, ChoiceProgress } from './choices.ts';
+import type { CallNumbers } from './call-numbers.ts';
+import type { ChoiceProgress } from './choices.ts';
 import {
   cacheEvent,
   type EventSample,

@@ -8,6 +8,7 @@ import { type Call, type Engine, EngineError, type Task } from '#inference/engin
 import { withSystemNotes } from '#inference/system-notes.ts';
 import { fetchWhole } from './buffered-response.ts';
 import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
+import type { EventQueue } from './event-queue.ts';
 import { EventTemplates } from './event-template.ts';
 import { toFailure, unavailable } from './failures.ts';
 import { type CountText, createTokenCounts } from './generated-text.ts';
@@ -15,7 +16,6 @@ import { parseResponse } from './parse-response.ts';
 import { createUpstreamPooling } from './pooling.ts';
 import { paths, toRequestBody } from './request-body.ts';
 import type { ResponseThread } from './response-thread.ts';
-import type { EventQueue } from './stream-receiver.ts';
 import { StreamReceiver } from './stream-receiver.ts';
 import {
   countingServers,

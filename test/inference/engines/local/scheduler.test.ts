@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Binding, RawContext } from '#inference/engines/local/child/binding.ts';
+import type { Generation } from '#inference/engines/local/child/generation.ts';
 import { createChoice } from '#inference/engines/local/child/output/choice.ts';
 import { Scheduler } from '#inference/engines/local/child/scheduler.ts';
-import type { Generation } from '#inference/engines/local/child/slots.ts';
 import { until } from '#test/support/until.ts';
 
 /** Notes the calls that change the context, and leaves each batch open. */

@@ -76,7 +76,7 @@ function toTokenText(vocabulary: Vocabulary, token: number): string {
 }
 
 /** Throws EngineError `rejected`. */
-export async function answer(runtime: ModelRuntime, question: Question): Promise<Answer> {
+async function answer(runtime: ModelRuntime, question: Question): Promise<Answer> {
   if (question.kind === 'count') return countPromptTokens(runtime, question.task);
   if (question.kind === 'tokenize') return tokenize(runtime, question.task);
   return detokenize(runtime, question.tokens);

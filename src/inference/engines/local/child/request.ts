@@ -18,8 +18,8 @@ import {
   tooManyCompletionTokens,
   tooManyWaitingPromptTokens,
 } from './errors.ts';
+import type { Generation } from './generation.ts';
 import type { ChildRequest, ModelRuntime } from './runtime.ts';
-import type { Generation } from './slots.ts';
 
 /** Returns a function that cancels the request. Failures, refusals included, go to `output.failed`. */
 export function startRequest(runtime: ModelRuntime, request: ChildRequest): () => void {

@@ -3,7 +3,8 @@
 
 import { FairQueue } from '#lib/async/fair-queue.ts';
 import type { Binding } from './binding.ts';
-import { claimSlot, createSlots, type Generation, type Slot } from './slots.ts';
+import type { Generation } from './generation.ts';
+import { claimSlot, createSlots, type Slot } from './slots.ts';
 
 /** Target time to read one piece of a prompt, so that a cancelled request stops soon. */
 const pieceMs = 40;

@@ -3,17 +3,18 @@
 import { randomInt } from 'node:crypto';
 import type { ChatChoiceDelta, CompletionChoice, Task } from '#inference/engine.ts';
 import type { Grammar } from '#inference/engines/local/child/binding.ts';
+import type { Generation, SharedPrompt } from '#inference/engines/local/child/generation.ts';
 import { forcesCall } from '#inference/engines/local/child/prompt/chat-template.ts';
 import type { PromptScores } from '#inference/engines/local/child/prompt/prompt-scores.ts';
 import type { Prompt } from '#inference/engines/local/child/prompt/prompts.ts';
 import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
-import type { Generation, SharedPrompt } from '#inference/engines/local/child/slots.ts';
 import { type RequestContext, toolCallOpening } from '#inference/engines/local/protocol.ts';
 import type { ThinkTags } from '#inference/think-tags.ts';
 import type { CandidateOutput } from './best-of.ts';
-import { createChatOutput, createLazyGrammar, createThoughtOutput } from './chat-output.ts';
+import { createChatOutput, createThoughtOutput } from './chat-output.ts';
 import { type ChoiceOutput, createChoice } from './choice.ts';
 import { createCompletionOutput } from './completion-output.ts';
+import { createLazyGrammar } from './lazy-grammar.ts';
 import {
   createTokenSampler,
   type SamplingRules,

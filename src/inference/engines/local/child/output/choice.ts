@@ -2,7 +2,7 @@
 // certain together with the scores of the tokens it came from.
 
 import type { FinishReason } from '#inference/engine.ts';
-import type { Generation, SharedPrompt } from '#inference/engines/local/child/slots.ts';
+import type { Generation, SharedPrompt } from '#inference/engines/local/child/generation.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import type { ScoredToken, Scorer } from './logprobs.ts';
 import type { SamplingRules, TokenSampler } from './sampling.ts';
