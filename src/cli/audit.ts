@@ -60,6 +60,6 @@ async function list({ action, user, key, resource, from, to, limit }: Options) {
   ]);
   return {
     data,
-    text: toTable(['TIME', 'ACTION', 'BY', 'RESOURCE', 'ADDRESS'], rows, ['ADDRESS']),
+    text: toTable('changes', ['TIME', 'ACTION', 'BY', 'RESOURCE', 'ADDRESS'], rows, ['ADDRESS']),
   };
 }

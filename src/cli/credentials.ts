@@ -48,6 +48,8 @@ export function loadCredentials(environment: Environment = process.env): Credent
   if (wanted !== null) return { context: wanted, ...getContext(all, wanted) };
   const saved = all[current] ?? null;
   const url = toAddress(environment.MILLRACE_URL ?? saved?.url ?? defaultUrl);
+  if (!isAddress(url))
+    throw new CliError(`MILLRACE_URL is ${url}. Set it to a URL such as ${defaultUrl}.`, 2);
   const apiKey = environment.MILLRACE_API_KEY ?? null;
   if (saved?.url === url) return { context: current, ...saved, apiKey: apiKey ?? saved.apiKey };
   // Tokens are sent only to the server that issued them.
@@ -79,6 +81,8 @@ export function loadTarget(
 }
 
 export const toAddress = (url: string) => url.replace(/\/+$/, '');
+
+export const isAddress = (url: string) => /^https?:\/\//.test(url) && URL.canParse(url);
 
 export function getContext(all: Contexts['all'], name: string): Context {
   const found = Object.hasOwn(all, name) ? all[name] : undefined;

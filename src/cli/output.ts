@@ -100,10 +100,15 @@ function cutWidest(columns: readonly TableColumn[], limit: number): void {
   }
 }
 
-/** On a terminal, the table fits its width. */
-export const toTable = (headers: string[], rows: string[][], spare: readonly string[] = []) =>
+/** On a terminal, the table fits its width. `things` names the rows in the sentence that is printed if there are none. */
+export const toTable = (
+  things: string,
+  headers: string[],
+  rows: string[][],
+  spare: readonly string[] = [],
+) =>
   rows.length === 0
-    ? 'None.'
+    ? `There are no ${things}.`
     : renderTable(headers, rows, { columns: process.stdout.columns, spare });
 
 /** Breaks a text between words, so that its lines fit beside an indent. Without a terminal it stays on one line. */

@@ -105,6 +105,7 @@ const countModels = (backends: readonly BackendView[]) =>
 
 const renderBackends = (backends: readonly BackendView[]) =>
   toTable(
+    'backends',
     ['MODEL', 'BACKEND', 'STATE', 'RUNNING', 'QUEUED', 'LAST ERROR'],
     backends.map((backend) => [
       backend.model,

@@ -62,7 +62,11 @@ describe('team, audit and firewall', () => {
     assert.equal((await run('firewall', 'remove', number, '--yes')).code, 0);
     assert.deepEqual(JSON.parse((await run('firewall', 'list', '--json')).stdout), before);
     assert.equal((await run('firewall', 'remove', number, '--yes')).code, 1);
-    assert.equal((await run('firewall', 'allow', 'tcp', 'http')).code, 2);
+    for (const ports of [['http'], ['99999'], ['90-80'], []]) {
+      const refused = await run('firewall', 'allow', 'tcp', ...ports);
+      assert.equal(refused.code, 2, `tcp ${ports}`);
+      assert.match(refused.stderr, /Give (a port from 1 to 65535|the ports after tcp)/);
+    }
     const asked = await run('firewall', 'remove', '1');
     assert.match(asked.stderr, /^Remove the rule for tcp 22 from 0\.0\.0\.0\/0\?/);
   });

@@ -23,6 +23,7 @@ export function listCommand(): Command {
 
 const renderBackends = (backends: readonly BackendView[]) =>
   toTable(
+    'backends',
     ['MODEL', 'NAME', 'FROM', 'ADDRESS', 'STATE', 'RUNNING', 'REQ/S', 'FIRST TOKEN', 'ERRORS'],
     backends.map((backend) => [
       backend.model,

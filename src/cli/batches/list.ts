@@ -23,6 +23,6 @@ export function listCommand(): Command {
       fromSeconds(batch.expires_at),
     ]);
     const headers = ['ID', 'STATUS', 'PROGRESS', 'ENDPOINT', 'CREATED', 'EXPIRES'];
-    return { data, text: toTable(headers, rows) };
+    return { data, text: toTable('batches', headers, rows) };
   });
 }

@@ -1,8 +1,9 @@
 // millrace context add: names a server. `login --context` signs in to it, or an API key is read from a file.
 
 import { Command } from 'commander';
-import { checkName, loadContexts, saveContext, toAddress } from '#cli/credentials.ts';
+import { checkName, isAddress, loadContexts, saveContext, toAddress } from '#cli/credentials.ts';
 import { CliError, report } from '#cli/output.ts';
+import { nameProgram } from '#cli/program-name.ts';
 import { readSecret } from '#cli/secret-file.ts';
 
 interface Options {
@@ -26,7 +27,7 @@ export function addCommand(): Command {
 function add(name: string, address: string, { apiKeyFile, force, json }: Options): void {
   const url = toAddress(address);
   checkName(name);
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+  if (!isAddress(url))
     throw new CliError(
       `${address} is not a URL. Give one such as https://millrace.example.com.`,
       2,
@@ -36,5 +37,6 @@ function add(name: string, address: string, { apiKeyFile, force, json }: Options
   const apiKey = apiKeyFile === undefined ? null : readSecret(apiKeyFile);
   saveContext(name, { url, session: null, device: null, apiKey });
   const next = apiKey === null ? `login --context ${name}` : `context use ${name}`;
-  report({ name, url }, `Added context ${name} for ${url}. Next: \`millrace ${next}\`.`, json);
+  const added = `Added context ${name} for ${url}. Next: \`millrace ${next}\`.`;
+  report({ name, url }, nameProgram(added), json);
 }

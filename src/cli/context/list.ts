@@ -22,5 +22,5 @@ export const listCommand = (): Command =>
       url,
       [...(signed_in ? ['sign-in'] : []), ...(has_api_key ? ['API key'] : [])].join(', ') || '-',
     ]);
-    return { data, text: toTable(['', 'NAME', 'SERVER', 'ACCESS'], rows) };
+    return { data, text: toTable('contexts', ['', 'NAME', 'SERVER', 'ACCESS'], rows) };
   });

@@ -47,6 +47,7 @@ export function fitsCommand(): Command {
 
 const renderKnown = (models: readonly KnownModelView[]) =>
   toTable(
+    'known models',
     ['MODEL', 'PARAMETERS', 'CONTEXT', 'LICENCE'],
     models.map(({ source, parameters_billions, context_window, licence }) => [
       source,
@@ -68,6 +69,7 @@ function render({ model, source, parameters_billions, licence, need, places }: F
     `Needs ${total_gib} GiB: weights ${weights_gib}, KV cache ${cache_gib} (${cache}), overhead ${overhead_gib}`,
     '',
     toTable(
+      'places',
       ['PLACE', 'MEMORY', 'FITS'],
       places.map(({ name, usable_gib, fits }) => [name, `${usable_gib} GiB`, fits ? 'yes' : 'no']),
     ),

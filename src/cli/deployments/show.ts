@@ -14,12 +14,13 @@ export function listCommand(): Command {
   const command = new Command('list').description('List deployments with their state and load');
   return addView(command, async () => {
     const data = await listDeployments(createClient('any'));
-    return { data, text: data.length === 0 ? 'There are no deployments.' : renderList(data) };
+    return { data, text: renderList(data) };
   });
 }
 
 const renderList = (deployments: readonly DeploymentView[]) =>
   toTable(
+    'deployments',
     ['NAME', 'MODEL', 'ENGINE', 'STATUS', 'REPLICAS', 'RUNNING', 'WAITING'],
     deployments.map((one) => [
       one.name,
@@ -70,6 +71,7 @@ function render(one: DeploymentView, cost: CostView): string {
   const lines = facts.map(([name, value]) => `${name.padEnd(width)}${value}`);
   if (one.replicas.length === 0) return lines.join('\n');
   const replicas = toTable(
+    'replicas',
     ['REPLICA', 'REVISION', 'STATE', 'REQUESTS', 'SINCE'],
     one.replicas.map(({ id, revision, state, progress, requests, ready_at, started_at }) => [
       id.slice(0, 8),

@@ -18,5 +18,5 @@ export const listCommand = (): Command =>
       is_in_use ? 'yes' : 'no',
     ]);
     const headers = ['ID', 'NAME', 'REGION', 'MOUNT POINT', 'BYTES', 'IN USE'];
-    return { data, text: toTable(headers, rows) };
+    return { data, text: toTable('filesystems', headers, rows) };
   });

@@ -22,6 +22,7 @@ export async function replaceRules(
 /** Numbers them from 1. */
 export const renderRules = (rules: readonly FirewallRule[]) =>
   toTable(
+    'rules',
     ['NUMBER', 'PROTOCOL', 'PORTS', 'FROM', 'DESCRIPTION'],
     rules.map((rule, index) => [
       String(index + 1),

@@ -25,7 +25,7 @@ export const listCommand = (): Command =>
       ]);
       return {
         data,
-        text: toTable(headers, rows),
+        text: toTable('hosts', headers, rows),
         notes: () =>
           data.flatMap(({ name, reason }) => (reason === null ? [] : [`${name}: ${reason}`])),
       };

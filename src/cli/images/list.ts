@@ -18,5 +18,8 @@ export const listCommand = (): Command =>
       architecture,
       description,
     ]);
-    return { data, text: toTable(['NAME', 'HOST', 'REGION', 'ARCHITECTURE', 'DESCRIPTION'], rows) };
+    return {
+      data,
+      text: toTable('images', ['NAME', 'HOST', 'REGION', 'ARCHITECTURE', 'DESCRIPTION'], rows),
+    };
   });

@@ -25,11 +25,12 @@ export const listCommand = (): Command =>
     const unhealthy = data.filter(({ status }) => status === 'unhealthy').map(({ id }) => id);
     return {
       data,
-      text: toTable(['ID', 'NAME', 'STATUS', 'IP', 'PRIVATE IP', 'TYPE', 'REGION', 'PRICE'], rows, [
-        'PRIVATE IP',
-        'REGION',
-        'TYPE',
-      ]),
+      text: toTable(
+        'instances',
+        ['ID', 'NAME', 'STATUS', 'IP', 'PRIVATE IP', 'TYPE', 'REGION', 'PRICE'],
+        rows,
+        ['PRIVATE IP', 'REGION', 'TYPE'],
+      ),
       notes: () => explainInstances(unhealthy),
     };
   });

@@ -20,7 +20,7 @@ export function showCommand(): Command {
       ['Name', instance.name],
       ['Status', instance.status],
       ['Address', instance.ip],
-      ['SSH port', instance.ssh_port],
+      ['SSH port', instance.ip && (instance.ssh_port ?? 22)],
       ['Private address', instance.private_ip],
       ['Type', `${type.name}: ${type.description}`],
       ['Price', toHourlyPrice(type.price_cents_per_hour)],

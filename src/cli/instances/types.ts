@@ -27,6 +27,6 @@ export function typesCommand(): Command {
         row.regions_with_capacity_available.map((region) => region.name).join(',') || '-',
       ]);
     const headers = ['TYPE', 'DESCRIPTION', 'VCPUS', 'MEMORY', 'GPUS', 'PRICE', 'CAPACITY'];
-    return { data, text: toTable(headers, rows, ['DESCRIPTION']) };
+    return { data, text: toTable('instance types', headers, rows, ['DESCRIPTION']) };
   });
 }

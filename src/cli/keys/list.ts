@@ -44,7 +44,7 @@ export function listCommand(): Command {
       describeLimits(key.limits),
       toMoney(key.spend.cost),
     ]);
-    return { data, text: toTable(headers, rows, spare) };
+    return { data, text: toTable('API keys', headers, rows, spare) };
   });
 }
 

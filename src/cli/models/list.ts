@@ -30,7 +30,7 @@ async function list(): Promise<View> {
   const data = models.map((model) => ({ ...model, ...toDetail(overview, backends, model.id) }));
   if (overview === null) {
     const rows = models.map(({ id, owned_by }) => [id, owned_by]);
-    return { data, text: toTable(['ID', 'OWNER'], rows) };
+    return { data, text: toTable('models', ['ID', 'OWNER'], rows) };
   }
   const aliasesOf = (id: string) => overview.models.find((one) => one.id === id)?.aliases ?? [];
   const hasAliases = models.some(({ id }) => aliasesOf(id).length > 0);
@@ -41,13 +41,14 @@ async function list(): Promise<View> {
     ...(hasAliases ? [aliasesOf(id).join(', ')] : []),
   ]);
   const header = ['ID', 'OWNER', 'SERVED BY', ...(hasAliases ? ['ALIASES'] : [])];
-  const text = toTable(header, rows);
+  const text = toTable('models', header, rows);
   const hasWeights = overview.data.length > 0;
   return { data, text: hasWeights ? `${text}\n\n${renderWeights(overview)}` : text };
 }
 
 const renderWeights = (overview: WeightsOverview) =>
   toTable(
+    'weights',
     ['WEIGHTS ON DISK', 'SIZE', 'STATE', 'SERVES'],
     overview.data.map(({ name, bytes, bytes_on_disk, state, models, deployments }) => [
       name,

@@ -58,5 +58,5 @@ async function list({ key, limit, model, status, from }: Options) {
     request.status === 'running' ? '-' : toDuration(request.duration_ms),
     toMoney(request.cost),
   ]);
-  return { data, text: toTable(headers, rows, ['SENT BY', 'TOKENS IN', 'TOKENS OUT']) };
+  return { data, text: toTable('requests', headers, rows, ['SENT BY', 'TOKENS IN', 'TOKENS OUT']) };
 }

@@ -10,7 +10,7 @@ export const listCommand = (): Command =>
   addView(new Command('list').description('List the SSH keys of the account'), async () => {
     const data = await listSshKeys(createClient('any'));
     const rows = data.map(({ id, name, public_key }) => [id, name, shorten(public_key)]);
-    return { data, text: toTable(['ID', 'NAME', 'PUBLIC KEY'], rows) };
+    return { data, text: toTable('SSH keys', ['ID', 'NAME', 'PUBLIC KEY'], rows) };
   });
 
 const shorten = (key: string) =>

@@ -21,6 +21,6 @@ export function listCommand(): Command {
       joined_at.slice(0, 10),
       String(api_keys),
     ]);
-    return { data, text: toTable(['ID', 'EMAIL', 'ROLE', 'JOINED', 'API KEYS'], rows) };
+    return { data, text: toTable('people', ['ID', 'EMAIL', 'ROLE', 'JOINED', 'API KEYS'], rows) };
   });
 }

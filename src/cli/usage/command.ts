@@ -80,7 +80,7 @@ async function readMachines(client: Client, { from, to }: UsageSummary) {
     toHours(machine.seconds / 3600),
     toMoney(machine.cents / 100),
   ]);
-  const table = toTable(['MACHINE', 'TYPE', 'REGION', 'STATUS', 'HOURS', 'COST'], rows);
+  const table = toTable('machines', ['MACHINE', 'TYPE', 'REGION', 'STATUS', 'HOURS', 'COST'], rows);
   return { data, table };
 }
 
@@ -88,6 +88,7 @@ function toModelTable({ data, step, by }: UsageSummary) {
   const isGrouped = by !== 'none';
   const headers = ['REQUESTS', 'ERRORS', 'CANCELED', 'TOKENS IN', 'CACHED', 'TOKENS OUT', 'FIRST'];
   const table = toTable(
+    'requests',
     [step === 'day' ? 'DAY' : 'HOUR', ...(isGrouped ? [by.toUpperCase()] : []), ...headers, 'COST'],
     data.map((bucket) => [
       bucket.start.slice(0, step === 'day' ? 10 : 16).replace('T', ' '),
