@@ -202,6 +202,9 @@ describe('the CLI', () => {
     });
     assert.equal(lost.code, 1);
     assert.match(lost.stderr, /^Can't reach the server at http:\/\/127\.0\.0\.1:9 \(/);
+    const mistyped = await runMillrace(['models', 'list'], { env: { MILLRACE_URL: 'localhost' } });
+    assert.equal(mistyped.code, 2);
+    assert.match(mistyped.stderr, /^MILLRACE_URL is localhost\. Set it to a URL such as http:/);
   });
 
   test('config check reports problems without starting the server', async () => {
