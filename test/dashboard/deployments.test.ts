@@ -43,7 +43,7 @@ describe('deployments', { skip: noBrowser }, () => {
     await dialog().getByRole('combobox', { name: 'Model' }).click();
     await page.getByRole('option', { name: model, exact: true }).click();
     await dialog()
-      .getByText(/: needs [\d.]+ of [\d.]+ GiB$/)
+      .getByText(/: needs [\d.]+ GiB, has [\d.]+ GiB$/)
       .waitFor();
     const field = dialog().getByRole('textbox', { name: 'Name' });
     assert.equal(await field.inputValue(), model, 'the name follows from the model');
@@ -126,7 +126,7 @@ describe('deployments', { skip: noBrowser }, () => {
     const [other, derived] = ['llama3.1-8b-instruct', 'llama3-1-8b-instruct'];
     await open(`models/${other}`);
     await main()
-      .getByText(/: needs [\d.]+ of [\d.]+ GiB$/)
+      .getByText(/: needs [\d.]+ GiB, has [\d.]+ GiB$/)
       .waitFor();
     await main().getByRole('link', { name: 'Deploy', exact: true }).click();
     await dialog()

@@ -54,6 +54,9 @@ describe('filesystems and firewall', { skip: noBrowser }, () => {
     await rule.getByLabel('Description').fill('web');
     await page.getByRole('button', { name: 'Save rules' }).click();
     await page.getByText('“web” is not a valid port').waitFor();
+    await rule.getByLabel('Ports').fill('');
+    await page.getByRole('button', { name: 'Save rules' }).click();
+    await page.getByText(/^Enter a port such as 22, .* or all\.$/).waitFor();
     await rule.getByLabel('Ports').fill('8000-9000');
     await page.getByRole('button', { name: 'Remove rule 2' }).click();
     await page.getByRole('button', { name: 'Save rules' }).click();

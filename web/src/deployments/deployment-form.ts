@@ -59,8 +59,8 @@ export const numberFields: readonly NumberField[] = [
   },
   {
     name: 'target',
-    label: 'Target requests',
-    description: 'More per replica start another.',
+    label: 'Requests per replica',
+    description: 'Above it, another one starts.',
     initial: 8,
     min: 1,
     max: 10_000,

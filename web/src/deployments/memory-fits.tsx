@@ -19,7 +19,7 @@ const Fit = ({ need: { total_gib }, place: { name, fit } }: FitProps) => (
       {fit?.fits ? 'fits' : 'too small'}
     </StatusBadge>
     <Text size="sm">
-      {toPlaceName(name)}: needs {total_gib} of {fit?.usable_gib ?? 0} GiB
+      {toPlaceName(name)}: needs {total_gib} GiB, has {fit?.usable_gib ?? 0} GiB
     </Text>
   </Group>
 );

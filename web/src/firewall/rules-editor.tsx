@@ -46,7 +46,7 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
           <TextField
             name={`rules.${index}.port_range`}
             label="Ports"
-            placeholder={rule.protocol === 'icmp' ? 'None' : 'All, or e.g. 80-90'}
+            placeholder={rule.protocol === 'icmp' ? 'None' : '80, 80-90 or all'}
             disabled={rule.protocol === 'icmp'}
             value={rule.protocol === 'icmp' ? '' : rule.ports}
             onChange={(event) => change(rule.id, { ports: event.currentTarget.value })}

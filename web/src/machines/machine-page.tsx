@@ -49,9 +49,7 @@ export default function MachinePage({ params }: { params: { id: string; tab?: st
   return (
     <Page
       title={instance ? nameOf(instance) : 'Machine'}
-      description={
-        instance && `${instance.instance_type.description} in ${instance.region.description}`
-      }
+      description={instance && `${instance.instance_type.description} in ${instance.region.name}`}
       status={
         instance && (
           <div data-stale={instances.error ? true : undefined}>

@@ -1,4 +1,4 @@
-// The page behind setup links and invitation links: says what the link is for and creates the user.
+// The page behind set-up links and invitation links: says what the link is for and creates the user.
 
 import { Button, Skeleton, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
@@ -12,7 +12,7 @@ import { InvalidLink, useEnter } from './link-page.tsx';
 interface InvitationView {
   role: Role;
   account: string;
-  /** True for the setup link of a new server. */
+  /** True for the set-up link of a new server. */
   setup: boolean;
 }
 
@@ -34,7 +34,7 @@ export function Join({ token }: { token: string }) {
   if (invitation.isError) {
     return (
       <InvalidLink error={invitation.error} onRetry={() => invitation.refetch()}>
-        Links work once and expire. Ask an owner for a new one. If this is the setup link of a new
+        Links work once and expire. Ask an owner for a new one. If this is the set-up link of a new
         server, restart the server: it prints a new link until the first user has joined.
       </InvalidLink>
     );
