@@ -1,5 +1,6 @@
-// Reads the links of a conversation from an index. The rows hold whole responses, and reading a page for each of them
-// made the next turn after 200 responses slower than after two. Released: never edit, add a migration instead.
+// An index that holds the links of a conversation. The rows hold whole responses, and SQLite read a page for each of
+// them: the query for 200 responses took 0.73 ms instead of 0.59 ms (bench/RESULTS.md). Released: never edit, add a
+// migration instead.
 
 import type { Kysely } from 'kysely';
 

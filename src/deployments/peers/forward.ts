@@ -40,7 +40,7 @@ export async function forward(
   );
 }
 
-/** As for a replica of the other server: it may be overloaded, and a request may cause a status of 500. */
+/** An overloaded replica is not at fault, and a status of 500 may be the request's fault. */
 function toOutcome({ statusCode: status = 502, headers }: IncomingMessage): Outcome {
   if (status < 500) return 'passed';
   const isOverloaded = status === 529 || (status === 503 && 'retry-after' in headers);

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Task } from '#inference/engine.ts';
-import type { InferenceRequest } from '#inference/request.ts';
-import { conversationOf, withConversation } from '#inference/request.ts';
+import { conversationOf, type InferenceRequest, withConversation } from '#inference/request.ts';
 import { hashPrefix } from '#inference/routing/choose-backend.ts';
 import { startGateway } from '#test/support/gateway.ts';
 

@@ -5,8 +5,7 @@ import type { Call, EngineError, Task, Usage, WireEvents } from '#inference/engi
 import { CallNumbers } from './call-numbers.ts';
 import { ChoiceProgress } from './choices.ts';
 import { EventParser, readData } from './event-parser.ts';
-import type { EventTemplates } from './event-template.ts';
-import { toOpening } from './event-template.ts';
+import { type EventTemplates, toOpening } from './event-template.ts';
 import { orUnreadable, unavailable } from './failures.ts';
 import type { GeneratedCount } from './generated-text.ts';
 import { StreamReasoning } from './reasoning.ts';

@@ -25,8 +25,7 @@ import { type CountText, toText } from './generated-text.ts';
 import { nameReasoning } from './reasoning.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
 import type { UpstreamServer } from './tokenize.ts';
-import type { UsageCheck } from './usage.ts';
-import { generatedOnly, toUsage } from './usage.ts';
+import { generatedOnly, toUsage, type UsageCheck } from './usage.ts';
 
 /** How the tokens of a plain response are counted. */
 export interface ResponseCounting {

@@ -23,8 +23,7 @@ import {
 } from '#lib/async/bounded-fair-queue.ts';
 import { createRetryAfterEstimator, type RetryAfterEstimator } from '#lib/async/retry-after.ts';
 import { systemClock } from '#lib/clock.ts';
-import type { ProcessEvent } from './supervisor.ts';
-import { Supervisor, type SupervisorOptions } from './supervisor.ts';
+import { type ProcessEvent, Supervisor, type SupervisorOptions } from './supervisor.ts';
 
 /** Receives what the child sends for a request. Nothing is called after `ended`, `answer` or `failed`. */
 export interface RequestListener {

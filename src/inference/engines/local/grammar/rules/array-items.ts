@@ -5,8 +5,7 @@ import type {
   Conjunction,
 } from '#inference/engines/local/grammar/schema/type-constraints.ts';
 import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import type { RuleBuilder } from './rule-builder.ts';
-import { spaceRule } from './rule-builder.ts';
+import { type RuleBuilder, spaceRule } from './rule-builder.ts';
 
 export function arrayExpression(
   rules: RuleBuilder,

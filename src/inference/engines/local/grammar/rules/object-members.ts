@@ -8,8 +8,7 @@ import type {
 } from '#inference/engines/local/grammar/schema/type-constraints.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import type { RuleBuilder } from './rule-builder.ts';
-import { spaceRule } from './rule-builder.ts';
+import { type RuleBuilder, spaceRule } from './rule-builder.ts';
 import { automatonExpression, inJson } from './strings.ts';
 
 /** llama.cpp follows all members that may come next side by side. 1000 of them cost it 40 ms per token. */
