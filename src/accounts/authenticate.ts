@@ -81,35 +81,14 @@ export function createAuthenticator(
     throw noCredentials();
   }
 
-  function guard(
-    app: FastifyInstance,
-    check: (principal: Principal, request: FastifyRequest) => void,
-  ) {
-    app.decorateRequest('principal', null);
-    app.addHook('onRequest', (request, _reply, done) => {
-      if (request.is404) return done();
-      const admit = (principal: Principal) => {
-        check(principal, request);
-        (request as FastifyRequest & Carrier).principal = principal;
-      };
-      try {
-        const principal = authenticate(request);
-        if (!(principal instanceof Promise)) {
-          admit(principal);
-          return done();
-        }
-        principal.then(admit).then(() => done(), done);
-      } catch (error) {
-        done(error as Error);
-      }
-    });
-  }
-
   return {
-    requireScope: (app, scope) =>
-      guard(app, (principal, request) => checkScope(principal, request, scope)),
+    requireScope(app, scope) {
+      // Requests for models change nothing, and there are thousands a second.
+      const use = scope === 'inference' ? guard : guardChanges;
+      use(app, authenticate, (principal, request) => checkScope(principal, request, scope));
+    },
     requireSession: (app) =>
-      guard(app, (principal) => {
+      guardChanges(app, authenticate, (principal) => {
         if (principal.kind !== 'session') {
           throw forbidden('Sign in for this; an API key is not enough.');
         }
@@ -119,6 +98,40 @@ export function createAuthenticator(
       return token ? sessions.find(token, clientAddress(request)) : undefined;
     },
   };
+}
+
+type Authenticate = (request: FastifyRequest) => Promise<Principal> | Principal;
+type Check = (principal: Principal, request: FastifyRequest) => void;
+
+function guard(app: FastifyInstance, authenticate: Authenticate, check: Check) {
+  app.decorateRequest('principal', null);
+  const admit = (request: FastifyRequest, done: (error?: Error) => void) => {
+    if (request.is404) return done();
+    const keep = (principal: Principal) => {
+      check(principal, request);
+      (request as FastifyRequest & Carrier).principal = principal;
+    };
+    try {
+      const principal = authenticate(request);
+      if (!(principal instanceof Promise)) {
+        keep(principal);
+        return done();
+      }
+      principal.then(keep).then(() => done(), done);
+    } catch (error) {
+      done(error as Error);
+    }
+  };
+  app.addHook('onRequest', (request, _reply, done) => admit(request, done));
+  return admit;
+}
+
+/** Also refuses a caller who lost the right while the body arrived, which may take minutes. */
+function guardChanges(app: FastifyInstance, authenticate: Authenticate, check: Check): void {
+  const admit = guard(app, authenticate, check);
+  app.addHook('preHandler', (request, _reply, done) =>
+    isSafe(request) ? done() : admit(request, done),
+  );
 }
 
 /** Returns without a promise if the key is cached, because every request takes this path. */

@@ -1,6 +1,7 @@
 // Invitations: links that each let one person join. The set-up link of a new server is an invitation without a
 // sender.
 
+import { sql } from 'kysely';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, InvitationRow, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -76,7 +77,7 @@ export class Invitations {
       .selectFrom('invitations')
       .selectAll()
       .where('account_id', '=', accountId)
-      .where('expires_at', '>', this.#clock.now());
+      .where(isValid(this.#clock.now()));
     return readPage(query, page, newestFirst);
   }
 
@@ -99,7 +100,7 @@ export class Invitations {
       .innerJoin('accounts', 'accounts.id', 'invitations.account_id')
       .select(['invitations.role', 'invitations.created_by', 'accounts.name'])
       .where('token_hash', '=', hashToken(token))
-      .where('expires_at', '>', this.#clock.now())
+      .where(isValid(this.#clock.now()))
       .executeTakeFirst();
     if (row === undefined) throw deadLink();
     return { role: row.role as Role, accountName: row.name, setup: row.created_by === null };
@@ -110,7 +111,7 @@ export class Invitations {
     const row = await tx
       .deleteFrom('invitations')
       .where('token_hash', '=', hashToken(token))
-      .where('expires_at', '>', this.#clock.now())
+      .where(isValid(this.#clock.now()))
       .returningAll()
       .executeTakeFirst();
     if (row === undefined) throw deadLink();
@@ -124,3 +125,9 @@ export class Invitations {
     return row;
   }
 }
+
+/** An invitation ends with the rights of the person who sent it: one could come back by a link of one's own. */
+const isValid = (now: number) => sql<boolean>`(invitations.expires_at > ${now}
+  and (invitations.created_by is null or exists (select 1 from memberships
+    where memberships.account_id = invitations.account_id
+    and memberships.user_id = invitations.created_by and memberships.role = 'owner')))`;

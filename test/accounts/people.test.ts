@@ -1,6 +1,8 @@
 // Joining, signing in, roles and sessions, through the dashboard's endpoints.
 
 import assert from 'node:assert';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { describe, test } from 'node:test';
 import { createHandClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
@@ -14,6 +16,27 @@ async function invite(server: TestServer, owner: TestServer['fetch'], role: stri
   const response = await owner(`${api}/invitations`, { json: { role } });
   const { link } = (await response.json()) as { link: string };
   return server.joinBy(link, `invited-${role}@example.com`);
+}
+
+/** Sends a request whose body is not whole. What is returned sends the rest, and resolves with the status. */
+async function beginPost(server: TestServer, cookie: string, path: string, json: object) {
+  const body = JSON.stringify(json);
+  const headers = {
+    cookie,
+    'content-type': 'application/json',
+    'content-length': body.length,
+    expect: '100-continue',
+  };
+  const outgoing = request(`${server.url}${path}`, { method: 'POST', headers });
+  const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+  outgoing.flushHeaders();
+  await once(outgoing, 'continue');
+  return async () => {
+    outgoing.end(body);
+    const [response] = await answered;
+    response.resume();
+    return response.statusCode;
+  };
 }
 
 for (const database of databases) {
@@ -254,6 +277,38 @@ for (const database of databases) {
       const stale = await make();
       clock.turn(7 * 86_400_000);
       assert.equal((await use(stale.link)).status, 404);
+    });
+
+    test('what an owner left behind ends with the rights of the owner', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      const other = await invite(server, owner, 'owner');
+      const { id } = (await (await other(`${api}/me`)).json()) as { id: string };
+      const links: string[] = [];
+      for (const role of ['owner', 'member']) {
+        const made = await other(`${api}/invitations`, { json: { role } });
+        links.push(((await made.json()) as { link: string }).link);
+      }
+      const tokenOf = (link = '') => link.split('/').at(-1);
+      const post = async (path: string, json: object) =>
+        (await server.fetch(`${api}/${path}`, { json })).status;
+      const joinBy = (link?: string) =>
+        post('join', { token: tokenOf(link), email: 'back@example.com', password });
+      const late = [
+        await beginPost(server, other.cookie, `${api}/api-keys`, { label: 'late' }),
+        await beginPost(server, other.cookie, '/api/v1/ssh-keys', { name: 'late' }),
+      ];
+      const events = await other(`${api}/events`);
+      await owner(`${api}/members/${id}`, { method: 'PATCH', json: { role: 'member' } });
+      assert.equal(await joinBy(links[0]), 404);
+      assert.equal(await post('invitations/look', { token: tokenOf(links[0]) }), 404);
+      const listed = await owner(`${api}/invitations`);
+      assert.deepEqual(((await listed.json()) as { data: unknown }).data, []);
+      await owner(`${api}/members/${id}`, { method: 'DELETE' });
+      assert.equal(await joinBy(links[1]), 404);
+      for (const finish of late) assert.equal(await finish(), 401);
+      // Ends: otherwise the test would time out.
+      assert.match(await events.text(), /ready/);
     });
 
     test('a cookie sent by another site’s page changes nothing', async () => {

@@ -44,7 +44,9 @@ const TimeRange = Type.Object({
 });
 
 /** A browser tab has one stream; more than this is a leak or an attack. */
-const maxStreamsPerAccount = 100;
+const maxStreamsPerPerson = 100;
+/** How often to check that the person is still signed in. */
+const recheckMs = 2000;
 
 export function cloudDashboardRoutes(
   scope: FastifyInstance,
@@ -94,7 +96,7 @@ export function cloudDashboardRoutes(
       return { data: await cloud.instances.change(principal, id, { tags }).catch(hide) };
     },
   );
-  eventRoutes(app, cloud.events);
+  eventRoutes(app, authenticator, cloud.events);
 }
 
 /** Errors of the public API have another format. */
@@ -102,7 +104,11 @@ function hide(error: unknown): never {
   throw error instanceof CloudError ? notFound('This instance') : error;
 }
 
-function eventRoutes(app: FastifyInstance, events: InstanceEvents): void {
+function eventRoutes(
+  app: FastifyInstance,
+  authenticator: Authenticator,
+  events: InstanceEvents,
+): void {
   const eventStreams = createEventStreams();
   const open = new KeyCounts();
   const streams = new Set<() => void>();
@@ -116,11 +122,11 @@ function eventRoutes(app: FastifyInstance, events: InstanceEvents): void {
    * wait for an end that never comes.
    */
   app.get('/events', { exposeHeadRoute: false }, (request, reply) => {
-    const { accountId } = sessionOf(request);
-    if (open.get(accountId) >= maxStreamsPerAccount) {
-      throw invalidBody(`An account can have at most ${maxStreamsPerAccount} event streams open.`);
+    const { accountId, userId } = sessionOf(request);
+    if (open.get(userId) >= maxStreamsPerPerson) {
+      throw invalidBody(`A person can have at most ${maxStreamsPerPerson} event streams open.`);
     }
-    open.add(accountId);
+    open.add(userId);
     reply.hijack();
     const own = reply.getHeaders() as Record<string, string>;
     const headers = Object.entries({ ...own, ...toHeaderObject(eventStreamHeaders) }).flat();
@@ -134,11 +140,19 @@ function eventRoutes(app: FastifyInstance, events: InstanceEvents): void {
       if (reply.raw.writableNeedDrain) return;
       stream.send(JSON.stringify({ type: 'instance', id: instanceId, status }));
     });
+    const recheck = setInterval(() => {
+      // While the database is unavailable, the stream goes on.
+      authenticator.findSession(request).then(
+        (session) => session ?? end(),
+        () => {},
+      );
+    }, recheckMs).unref();
     streams.add(end);
     reply.raw.once('close', () => {
+      clearInterval(recheck);
       unsubscribe();
       streams.delete(end);
-      open.remove(accountId);
+      open.remove(userId);
     });
   });
 }
