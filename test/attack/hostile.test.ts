@@ -43,6 +43,8 @@ const notOffered: Record<string, number[]> = {
   'POST /peer/v1/deployments/:id/forgive': [401, 404],
   'POST /peer/v1/deployments/:id/v1/chat/completions': [401, 404],
   'POST /peer/v1/deployments/:id/v1/completions': [401, 404],
+  'POST /peer/v1/deployments/:id/v1/embeddings': [401, 404],
+  'POST /peer/v1/deployments/:id/v1/rerank': [401, 404],
   'POST /peer/v1/deployments/:id/tokenize': [401, 404],
   'POST /peer/v1/deployments/:id/detokenize': [401, 404],
   'POST /peer/v1/deployments/:id/apply-template': [401, 404],

@@ -281,6 +281,14 @@ describe('deployments of several servers', {
       assert.deepEqual([response.headers.get('x-served-by'), tokens], ['tested', [7, 8, 9]]);
     });
 
+    test('embed texts for other servers', async () => {
+      const response = await second.server.fetch('/v1/embeddings', {
+        json: { model, input: 'Hi' },
+      });
+      const { data } = (await response.json()) as { data: { embedding: number[] }[] };
+      assert.deepEqual(data[0]?.embedding, [0.5]);
+    });
+
     test('end a request of another server whose client leaves', async () => {
       rmSync(lastFile);
       const client = new AbortController();

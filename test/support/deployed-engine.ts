@@ -74,6 +74,8 @@ const server = createServer(async (request, response) => {
   }
   if (request.url === '/health') return reply(200, {});
   if (request.url === '/tokenize') return reply(200, { count: 3, tokens: [7, 8, 9] });
+  if (request.url === '/v1/embeddings')
+    return reply(200, { data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 1 } });
   if (request.url === '/v1/models') return reply(200, { data: [{ id: 'tested' }] });
   if (Date.now() < readyAt) return reply(503, { error: { message: 'still loading' } });
   answers += 1;

@@ -19,10 +19,12 @@ const Demand = Type.Object({
   waiting: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
 });
 
-/** Paths of engines. Other servers ask for chats, and for what only the engine's tokenizer knows. */
+/** Paths of engines, except those that no server asks another one for. */
 const enginePaths = [
   '/v1/chat/completions',
   '/v1/completions',
+  '/v1/embeddings',
+  '/v1/rerank',
   '/tokenize',
   '/detokenize',
   '/apply-template',

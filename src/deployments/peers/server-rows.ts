@@ -90,13 +90,17 @@ export class ServerRows {
     const now = this.#clock.now();
     const rows = await this.#db.selectFrom('servers').selectAll().execute();
     const known = new Set(rows.map(({ id }) => id));
-    for (const id of new Set(ids)) if (!known.has(id)) await this.#insertUnknown(id, now);
+    const needed = new Set([this.id, ...ids]);
+    for (const id of needed) if (!known.has(id)) await this.#insertUnknown(id, now);
     // After an outage of the database, or a pause of this computer, the others are given the same time.
     const isSteady = now - this.#steadySince >= graceMs && now - this.#beatAt < graceMs / 2;
     const isLost = (seenAt: number) => seenAt <= 0 || (isSteady && seenAt <= now - graceMs);
     const lost = new Set(rows.filter(({ seen_at }) => isLost(seen_at)).map(({ id }) => id));
     const isOld = (seenAt: number) => Math.abs(seenAt) < now - keptMs;
-    const old = rows.filter(({ seen_at }) => isOld(seen_at)).map(({ id }) => id);
+    // The row of a server that a deployment names would be inserted again, as if that server might run.
+    const old = rows
+      .filter(({ id, seen_at }) => isOld(seen_at) && !needed.has(id))
+      .map(({ id }) => id);
     if (old.length > 0) await this.#db.deleteFrom('servers').where('id', 'in', old).execute();
     const peers = rows
       .filter(({ id }) => id !== this.id && !lost.has(id))

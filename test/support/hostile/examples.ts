@@ -255,6 +255,8 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'POST /peer/v1/deployments/:id/forgive': {},
       'POST /peer/v1/deployments/:id/v1/chat/completions': {},
       'POST /peer/v1/deployments/:id/v1/completions': {},
+      'POST /peer/v1/deployments/:id/v1/embeddings': {},
+      'POST /peer/v1/deployments/:id/v1/rerank': {},
       'POST /peer/v1/deployments/:id/tokenize': {},
       'POST /peer/v1/deployments/:id/detokenize': {},
       'POST /peer/v1/deployments/:id/apply-template': {},
