@@ -151,11 +151,11 @@ models:
       await say('2 + 2?');
       const summary = page.getByText(/^Thought for [\d.]+ s$/);
       await summary.waitFor();
+      await responses().waitFor();
       assert.equal(await page.getByText('make four').count(), 0);
       assert.equal(await page.locator('.turn > .markdown').innerText(), 'Four.');
       await summary.click();
       await page.getByText('Two and two make four.').waitFor();
-      await responses().waitFor();
       await say('And 3 + 3?');
       await responses().nth(1).waitFor();
       assert.deepEqual(upstream.requests.at(-1)?.messages, [

@@ -204,7 +204,10 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
     await create({ env: { FAIL: 'torch.OutOfMemoryError: CUDA out of memory' } });
     const response = await chat();
     assert.equal(response.status, 503);
-    assert.match(await response.text(), /The deployment tested failed\. The GPU has too little/);
+    assert.match(
+      await response.text(),
+      /The deployment tested failed\. There is too little memory/,
+    );
     assert.deepEqual((await show()).replicas, []);
     assert.deepEqual(await instances(), []);
     assert.match(await readLog(), /CUDA out of memory/);

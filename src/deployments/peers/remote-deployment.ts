@@ -28,7 +28,7 @@ const askEveryMs = 5_000;
 /** The same while requests wait that it can't serve. */
 const retryMs = 1_000;
 const maxAnswerBytes = 1_048_576;
-/** Within this time, every server looks for deployments to take over. */
+/** Within this time, every server reaches its hosts and looks for deployments to take over. */
 const takeOverMs = 15_000;
 
 export class RemoteDeployment {
@@ -57,8 +57,7 @@ export class RemoteDeployment {
     return this.#state.view;
   }
 
-  /** `hasOthers` says whether another server runs that requests could be sent to. */
-  set(stored: Stored, peer: Peer | null, hasOthers: boolean): void {
+  set(stored: Stored, peer: Peer | null): void {
     if (peer?.key !== this.#peer?.key) {
       this.#state = unknownState;
       this.#silentSince = null;
@@ -66,7 +65,7 @@ export class RemoteDeployment {
     this.#stored = stored;
     this.#peer = peer;
     if (peer !== null) this.#takeOverUntil = null;
-    else this.#takeOverUntil ??= this.#parts.clock.now() + (hasOthers ? takeOverMs : 0);
+    else this.#takeOverUntil ??= this.#parts.clock.now() + takeOverMs;
   }
 
   /** Must be called about once a second, and when a request begins to wait. */

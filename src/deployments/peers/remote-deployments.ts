@@ -27,7 +27,7 @@ export class RemoteDeployments {
       if (peer === null && (!lost.has(runnerId) || spec.runs_on === 'host')) continue;
       ids.add(stored.id);
       const remote = this.#all.get(stored.id) ?? new RemoteDeployment(this.#parts, stored);
-      remote.set(stored, peer, peers.length > 0);
+      remote.set(stored, peer);
       this.#all.set(stored.id, remote);
     }
     for (const id of this.#all.keys()) if (!ids.has(id)) this.#all.delete(id);
