@@ -84,14 +84,15 @@ for (const database of databases) {
     };
 
     // PostgreSQL may prefer to read small tables as a whole.
-    test('links are read from an index', { skip: database !== 'sqlite' }, async () => {
-      const account = await newAccount();
-      const { id } = await add(account, 'a');
-      const plan = await explain(db, (own) =>
-        read(account, id, new ResponseStore(own, clock, options)),
-      );
-      assert.match(plan, /SEARCH r USING COVERING INDEX responses_by_place/);
-    });
+    if (database === 'sqlite')
+      test('links are read from an index', async () => {
+        const account = await newAccount();
+        const { id } = await add(account, 'a');
+        const plan = await explain(db, (own) =>
+          read(account, id, new ResponseStore(own, clock, options)),
+        );
+        assert.match(plan, /SEARCH r USING COVERING INDEX responses_by_place/);
+      });
 
     test('a conversation of 200 responses takes as many queries as one of two', async () => {
       const account = await newAccount();
