@@ -14,7 +14,7 @@ import { createServers, end, key, listening, readCpu } from './gateway/servers.t
 const rounds = Number(process.argv[2] ?? 5);
 const [, , , onlyPart] = process.argv;
 const port = 18_210;
-/** Of an engine that is started by hand. */
+/** The port of the engine that is started by hand. */
 const enginePort = 18_211;
 const model = 'hermes3-8b';
 const type = 'cpu_1x_general';

@@ -126,7 +126,7 @@ export class Invitations {
   }
 }
 
-/** An invitation ends with the rights of the person who sent it: one could come back by a link of one's own. */
+/** An invitation ends with the rights of its sender. Otherwise a removed owner could return by a link sent earlier. */
 const isValid = (now: number) => sql<boolean>`(invitations.expires_at > ${now}
   and (invitations.created_by is null or exists (select 1 from memberships
     where memberships.account_id = invitations.account_id

@@ -90,8 +90,8 @@ export class ServerRows {
     const now = this.#clock.now();
     const rows = await this.#db.selectFrom('servers').selectAll().execute();
     const known = new Set(rows.map(({ id }) => id));
-    const needed = new Set([this.id, ...ids]);
-    for (const id of needed) if (!known.has(id)) await this.#insertUnknown(id, now);
+    const named = new Set(ids);
+    for (const id of named) if (!known.has(id)) await this.#insertUnknown(id, now);
     // After an outage of the database, or a pause of this computer, the others are given the same time.
     const isSteady = now - this.#steadySince >= graceMs && now - this.#beatAt < graceMs / 2;
     const isLost = (seenAt: number) => seenAt <= 0 || (isSteady && seenAt <= now - graceMs);
@@ -99,7 +99,7 @@ export class ServerRows {
     const isOld = (seenAt: number) => Math.abs(seenAt) < now - keptMs;
     // The row of a server that a deployment names would be inserted again, as if that server might run.
     const old = rows
-      .filter(({ id, seen_at }) => isOld(seen_at) && !needed.has(id))
+      .filter(({ id, seen_at }) => isOld(seen_at) && id !== this.id && !named.has(id))
       .map(({ id }) => id);
     if (old.length > 0) await this.#db.deleteFrom('servers').where('id', 'in', old).execute();
     const peers = rows

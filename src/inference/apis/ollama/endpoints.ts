@@ -31,7 +31,7 @@ import {
   toModelId,
 } from './translate.ts';
 
-/** Of the examples. */
+/** The examples ask for one token. */
 const options = { num_predict: 1 };
 
 const toResponses = (description: string) => ({

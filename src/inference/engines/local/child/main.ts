@@ -143,8 +143,8 @@ raiseOomScore();
 // A terminal sends its interrupt to the whole process group, but the parent decides when its children end.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
-// Without a parent nobody would end a process that hangs, and `process.exit` of Node 26.10 did hang once in 25 times on a
-// busy computer: it waited for a thread of V8 that waited for the main thread.
+// `process.exit` of Node 26.10 hung once in 25 times on a busy computer: it waited for a thread of V8 that waited for the
+// main thread. After the parent has died, no process is left that would end this one.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 
 /** Raising the score needs no privilege. The server's own, which the child inherits, may be far below zero. */
