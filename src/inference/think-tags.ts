@@ -1,6 +1,8 @@
 // Splits what a reasoning model thinks from its answer, for models that write both as one text:
 // `<think>…</think>` at its beginning. Tags later in a text are part of the text.
 
+import { heldLength } from './held-length.ts';
+
 export const thoughtOpening = '<think>';
 export const thoughtClosing = '</think>';
 
@@ -80,8 +82,10 @@ export class ThoughtSplitter {
     const whole = this.#held + text;
     const fresh = this.#hasThought ? whole : whole.trimStart();
     const end = fresh.indexOf(thoughtClosing);
-    const known =
-      end === -1 ? fresh.slice(0, fresh.length - heldLength(fresh)) : fresh.slice(0, end);
+    const known = fresh.slice(
+      0,
+      end === -1 ? fresh.length - heldLength(fresh, [thoughtClosing]) : end,
+    );
     const sure = known.trimEnd();
     split.reasoning = sure;
     this.#hasThought ||= sure !== '';
@@ -95,13 +99,6 @@ export class ThoughtSplitter {
     split.content = this.#state === 'gap' ? text.trimStart() : text;
     if (split.content !== '') this.#state = 'answer';
   }
-}
-
-/** Length of the longest end of a text that the closing tag begins with. */
-function heldLength(text: string): number {
-  for (let length = Math.min(thoughtClosing.length - 1, text.length); length > 0; length--)
-    if (text.endsWith(thoughtClosing.slice(0, length))) return length;
-  return 0;
 }
 
 export function splitThought(text: string, tags: ThinkTags): SplitText {

@@ -11,6 +11,7 @@ import {
   type WireEvents,
   withCounts,
 } from '#inference/engine.ts';
+import { heldLength } from '#inference/held-length.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import { parseEvents, toWireEvents, type WireEvent } from '#inference/wire.ts';
@@ -57,7 +58,7 @@ export function toContinuation(
   // Models generate a space together with the word after it, so the next backend must generate the space.
   const text = sent.slice(0, sent.length - spacesOf(blanks).length);
   // A stop string may have begun before the seam, where the next backend could not recognise it.
-  if (endsInStop(sent, [task.body.stop ?? []].flat())) return null;
+  if (heldLength(sent, [task.body.stop ?? []].flat()) > 0) return null;
   const limits = toLimits(task, generatedTokens);
   if (limits === null) return 'complete';
   if (task.kind === 'completion') {
@@ -81,15 +82,6 @@ const spacesOf = (blanks: string) => blanks.slice(blanks.lastIndexOf('\n') + 1);
 export function toGenerated({ kind, body }: Task, sent: string): string {
   const isEcho = kind === 'completion' && body.echo === true && typeof body.prompt === 'string';
   return isEcho ? sent.slice(body.prompt.length) : sent;
-}
-
-function endsInStop(text: string, stops: readonly string[]): boolean {
-  return stops.some((stop) => {
-    for (let length = stop.length - 1; length > 0; length--) {
-      if (text.endsWith(stop.slice(0, length))) return true;
-    }
-    return false;
-  });
 }
 
 /** Returns null if nothing is left to generate. */

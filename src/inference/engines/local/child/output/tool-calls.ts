@@ -4,8 +4,8 @@
 import { randomInt } from 'node:crypto';
 import type { ToolCallDelta } from '#inference/engine.ts';
 import { toolCallClosing, toolCallOpening } from '#inference/engines/local/protocol.ts';
+import { heldLength } from '#inference/held-length.ts';
 import { CallReader } from './call-reader.ts';
-import { heldLength } from './stop-strings.ts';
 
 export interface ToolCallOutput {
   content: string;
