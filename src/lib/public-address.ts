@@ -1,6 +1,9 @@
-// Which addresses are on the internet, and which lead to this computer or into a private network.
+// Which addresses are on the internet, and which lead to this computer or into a private network; and connections to the
+// former alone.
 
-import { isIP } from 'node:net';
+import type { LookupAddress, LookupOptions } from 'node:dns';
+import { lookup } from 'node:dns/promises';
+import { isIP, type LookupFunction } from 'node:net';
 import { parseAddressList } from './address-list.ts';
 
 /** Networks that are not the internet: this computer, private and link-local networks, and what maps to them. */
@@ -13,8 +16,41 @@ const isReserved = parseAddressList([
   ...['fc00::/7', 'fe80::/10', 'fec0::/10', 'ff00::/8'],
 ]);
 
-export const isPublicAddress = (address: string): boolean =>
+export type IsPublic = (address: string) => boolean;
+
+export const isPublicAddress: IsPublic = (address) =>
   isIP(address) !== 0 && isReserved?.(address) === false;
 
 /** The host of a URL as a resolver takes it: IPv6 without brackets. */
 export const toHost = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
+
+/** Returns all addresses of a host. */
+export type ResolveHost = (host: string, options: LookupOptions) => Promise<LookupAddress[]>;
+
+const resolveHost: ResolveHost = (host, options) => lookup(host, { ...options, all: true });
+
+/** The code of a connection that was refused because its address is in a private network. */
+export const privateCode = 'EPRIVATE';
+
+/** True for an address in place of a name that is in a private network. Connections never look such addresses up. */
+export const isPrivateLiteral = (url: URL, isPublic: IsPublic = isPublicAddress): boolean =>
+  isIP(toHost(url)) !== 0 && !isPublic(toHost(url));
+
+/** Looks names up for connections, so that what was checked is what is connected to. */
+export const createPublicLookup =
+  (isPublic: IsPublic = isPublicAddress, resolve: ResolveHost = resolveHost): LookupFunction =>
+  (host, options, done) => {
+    resolve(host, options).then(
+      (found) => {
+        const [first] = found;
+        if (first === undefined || !found.every(({ address }) => isPublic(address)))
+          done(
+            Object.assign(new Error(`${host} is in a private network`), { code: privateCode }),
+            '',
+          );
+        else if (options.all) done(null, found);
+        else done(null, first.address, first.family);
+      },
+      (error) => done(error, ''),
+    );
+  };

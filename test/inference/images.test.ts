@@ -256,9 +256,9 @@ describe('an image of an allowed host', () => {
     server.on('connection', () => connections++);
     const name = `rebinding.example:${await listen(t, server)}`;
     const task = chat(image(`https://${name}/a.png`));
-    const answers = [['127.0.0.1'], ['127.0.0.2']];
+    const answers = ['127.0.0.1', '127.0.0.2'];
     let asked = 0;
-    const resolve = async () => answers[asked++] ?? [];
+    const resolve = async () => [{ address: answers[asked++] ?? '', family: 4 }];
     const isPublic = (address: string) => address === '127.0.0.1';
     const fetched = async () => inlineMedia(task, toFetching([name], { resolve, isPublic }), from);
     // The certificate is not that of the host, which only the first address gets to show.
@@ -266,7 +266,7 @@ describe('an image of an allowed host', () => {
     assert.deepEqual([asked, connections], [1, 1]);
     await assert.rejects(fetched, /private network/);
     assert.deepEqual([asked, connections], [2, 1]);
-    const mixed = async () => ['127.0.0.1', '10.0.0.1'];
+    const mixed = async () => ['127.0.0.1', '10.0.0.1'].map((address) => ({ address, family: 4 }));
     const both = async () =>
       inlineMedia(task, toFetching([name], { resolve: mixed, isPublic }), from);
     await assert.rejects(both, /private network/);

@@ -1,15 +1,19 @@
-// Fetches an image from a host that the operator allows. The address is resolved once and the connection is pinned to
-// it, so that a name can't lead into this network after it was checked. Redirects are not followed.
+// Fetches an image from a host that the operator allows. A name can't lead into this network after it was checked.
+// Redirects are not followed.
 
-import { lookup } from 'node:dns/promises';
 import { request } from 'node:https';
-import { isIP } from 'node:net';
-import { isPublicAddress, toHost } from '#lib/public-address.ts';
+import {
+  createPublicLookup,
+  type IsPublic,
+  isPrivateLiteral,
+  privateCode,
+  type ResolveHost,
+} from '#lib/public-address.ts';
 
 export interface FetchOptions {
-  /** Addresses of a host. Default: the system's resolver. */
-  readonly resolve?: (host: string) => Promise<string[]>;
-  readonly isPublic?: (address: string) => boolean;
+  /** Default: the system's resolver. */
+  readonly resolve?: ResolveHost;
+  readonly isPublic?: IsPublic;
   /** Certificates to trust instead of the well-known ones. */
   readonly ca?: string;
 }
@@ -21,27 +25,15 @@ const imageType = /^image\/(?:png|jpeg|gif|webp)(?=;|$)/;
 /** Returns a data URL. Throws an Error whose message says why the image can't be used; it names no address. */
 export async function fetchImage(
   url: URL,
-  { resolve = resolveHost, isPublic = isPublicAddress, ca }: FetchOptions,
+  { resolve, isPublic, ca }: FetchOptions,
   client: AbortSignal,
 ): Promise<string> {
-  const host = toHost(url);
   const signal = AbortSignal.any([client, AbortSignal.timeout(timeoutMs)]);
-  const addresses = isIP(host) === 0 ? await resolve(host) : [host];
-  const [address] = addresses;
-  if (address === undefined) throw new Error('the host has no address');
-  if (!addresses.every(isPublic)) throw new Error('the host is in a private network');
+  if (isPrivateLiteral(url, isPublic)) throw new Error(inPrivate);
   return new Promise((settle, reject) => {
-    const sent = request(url, {
-      signal,
-      ca,
-      agent: false,
-      lookup: (_host, options, done) => {
-        const family = isIP(address);
-        if (options.all) done(null, [{ address, family }]);
-        else done(null, address, family);
-      },
-    });
-    sent.once('error', () => reject(new Error('the host did not send it')));
+    const lookup = createPublicLookup(isPublic, resolve);
+    const sent = request(url, { signal, ca, agent: false, lookup });
+    sent.once('error', (error) => reject(new Error(describe(error))));
     sent.once('response', (response) => {
       const type = imageType.exec(response.headers['content-type'] ?? '')?.[0];
       const chunks: Buffer[] = [];
@@ -66,7 +58,9 @@ export async function fetchImage(
   });
 }
 
-async function resolveHost(host: string): Promise<string[]> {
-  const found = await lookup(host, { all: true }).catch(() => []);
-  return found.map(({ address }) => address);
+const inPrivate = 'the host is in a private network';
+
+function describe({ code, syscall }: NodeJS.ErrnoException): string {
+  if (code === privateCode) return inPrivate;
+  return syscall === 'getaddrinfo' ? 'the host has no address' : 'the host did not send it';
 }

@@ -2,17 +2,18 @@
 // The token is sent only to the hub itself, never to a host that the hub redirects to, which must be on the internet unless
 // the hub is not.
 
+import { lookup } from 'node:dns/promises';
 import type { Agent, Dispatcher } from 'undici';
 import { readBounded } from '#lib/async/read-bounded.ts';
-import { hubDenied, hubMissing, hubUnavailable, PullError } from './errors.ts';
 import {
   createPublicLookup,
-  findFault,
   type IsPublic,
-  isPrivateHub,
   isPrivateLiteral,
+  isPublicAddress,
   privateCode,
-} from './redirects.ts';
+  toHost,
+} from '#lib/public-address.ts';
+import { hubDenied, hubMissing, hubUnavailable, PullError } from './errors.ts';
 
 export interface HubFile {
   /** Path inside the repository. */
@@ -227,6 +228,20 @@ export class Hub {
       throw this.#unavailable(error, signal);
     }
   }
+}
+
+/** Whether the hub is in a private network, so that it may redirect there. */
+async function isPrivateHub(hub: URL, isPublic: IsPublic = isPublicAddress): Promise<boolean> {
+  const found = await lookup(toHost(hub), { all: true }).catch(() => []);
+  return found.some(({ address }) => !isPublic(address));
+}
+
+/** Returns what is wrong with a redirect; null if it may be followed. */
+export function findFault(next: URL, hub: URL): string | null {
+  const isSecure = next.protocol === 'https:';
+  // A hub without encryption is on the operator's own computers, and so may be the server of its files.
+  const isOwn = next.protocol === hub.protocol && next.hostname === hub.hostname;
+  return isSecure || isOwn ? null : 'it redirects to an address that is not https';
 }
 
 /** Reads a short body to the end, so that the connection can be reused; cuts off a long one. */

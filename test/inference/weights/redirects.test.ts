@@ -5,8 +5,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { Hub } from '#inference/weights/hub.ts';
-import { findFault } from '#inference/weights/redirects.ts';
+import { findFault, Hub } from '#inference/weights/hub.ts';
 
 describe('redirects of a hub', () => {
   let location = '';
