@@ -9,8 +9,7 @@ import type { DeploymentRuns } from '#deployments/cost/runs.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
 import type { ServerRows } from '#deployments/peers/server-rows.ts';
-import { checkModel } from '#inference/backends/live.ts';
-import type { Catalog } from '#inference/models/catalog.ts';
+import { type Catalog, getModel } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import {
   deploymentNameTaken,
@@ -106,7 +105,7 @@ export class Deployments {
     const { rows, audit, catalog } = this.#parts;
     const { name } = input;
     const spec = this.#checkPlace(toSpec(input));
-    checkModel(catalog, spec.model);
+    getModel(catalog, spec.model);
     const { kind } = catalog.findById(spec.model) ?? {};
     if (kind === 'embedding' || kind === 'rerank') throw onlyChatModels(spec.model, kind);
     await this.#parts.fits.check(spec);

@@ -1,14 +1,6 @@
 // Why a backend can't be added, changed or removed, in sentences.
 
-import { conflict, notFound, Refusal } from '#lib/errors.ts';
-
-export const noSuchModel = (id: string, match: string | undefined) =>
-  new Refusal(
-    'not_found',
-    `There is no model ${JSON.stringify(id.slice(0, 100))} here.${match ? ` Did you mean ${match}?` : ''} ` +
-      'To add an id, write it into the configuration file, under models.catalog, and send the server SIGHUP.',
-    { param: 'model' },
-  );
+import { conflict, notFound } from '#lib/errors.ts';
 
 export const noSuchBackend = (model: string, name: string) =>
   notFound(`The backend ${JSON.stringify(`${model}/${name}`.slice(0, 200))}`);

@@ -6,16 +6,14 @@ import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import type { BackendRow, Database, Tx } from '#db/tables.ts';
 import { standInNames } from '#inference/models/builtin-models.ts';
-import type { Catalog } from '#inference/models/catalog.ts';
+import { type Catalog, getModel } from '#inference/models/catalog.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
-import { nearest } from '#lib/nearest.ts';
 import {
   inFile,
   isDeployed,
   nameReserved,
   nameTaken,
   noSuchBackend,
-  noSuchModel,
   notRemovable,
   onlyUpstreams,
   standInStays,
@@ -67,7 +65,7 @@ export class LiveBackends {
   async add(session: SessionPrincipal, spec: UpstreamSpec): Promise<ManagedBackend> {
     const { catalog, registry, rows, audit } = this.#parts;
     const { model, name, url } = spec;
-    checkModel(catalog, model);
+    getModel(catalog, model);
     if (standInNames.includes(name)) throw nameReserved(name);
     await this.refresh();
     if (registry.find(model, name) !== undefined) throw nameTaken(model, name);
@@ -175,10 +173,4 @@ export class LiveBackends {
     if (backend === undefined) throw noSuchBackend(model, name);
     return backend;
   }
-}
-
-export function checkModel(catalog: Catalog, model: string): void {
-  if (catalog.findById(model) !== undefined) return;
-  const ids = catalog.all().map(({ id }) => id);
-  throw noSuchModel(model, nearest(model, ids));
 }

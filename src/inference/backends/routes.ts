@@ -8,11 +8,11 @@ import { accountsErrorFormat } from '#accounts/errors.ts';
 import { slicePage, toPageOptions } from '#accounts/paging.ts';
 import { PageQuery } from '#accounts/schema.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
-import type { Catalog } from '#inference/models/catalog.ts';
+import { type Catalog, getModel } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { checkUpstream } from './check.ts';
-import { checkModel, type LiveBackends } from './live.ts';
+import type { LiveBackends } from './live.ts';
 import type { LiveValues } from './live-rows.ts';
 import type { ManagedBackend } from './managed.ts';
 import type { BackendRegistry } from './registry.ts';
@@ -46,7 +46,7 @@ export function backendRoutes(scope: FastifyInstance, parts: BackendParts): void
   );
   app.post('/check', { schema: { body: NewBackend } }, async (request) => {
     requireRole(request, 'owner');
-    checkModel(catalog, request.body.model);
+    getModel(catalog, request.body.model);
     return checkUpstream(parts.probe, parseSpec(request.body));
   });
   app.patch(

@@ -2,6 +2,8 @@
 // list as changed and extended by the configuration, and is replaced as a whole on reload.
 
 import type { Model } from '#inference/schema.ts';
+import { Refusal } from '#lib/errors.ts';
+import { nearest } from '#lib/nearest.ts';
 import { builtinModels, type CatalogEntry, entryDefaults, type Price } from './builtin-models.ts';
 
 export type { CatalogEntry, Price };
@@ -51,6 +53,29 @@ export function createCatalog(settings: CatalogSettings = nothingChanged): Catal
       aliases = changed.aliases ?? [];
     },
   };
+}
+
+/** The model with this id; aliases don't count. Throws a Refusal that suggests the nearest id. */
+export function getModel(
+  catalog: Catalog,
+  id: string,
+  {
+    code = 'not_found',
+    param = 'model',
+  }: { code?: 'not_found' | 'invalid_body'; param?: string } = {},
+): CatalogEntry {
+  const entry = catalog.findById(id);
+  if (entry !== undefined) return entry;
+  const match = nearest(
+    id,
+    catalog.all().map((one) => one.id),
+  );
+  throw new Refusal(
+    code,
+    `There is no model ${JSON.stringify(id.slice(0, 100))} here.${match ? ` Did you mean ${match}?` : ''} ` +
+      'To add an id, write it into the configuration file, under models.catalog, and send the server SIGHUP.',
+    { param },
+  );
 }
 
 /** Built-in ids keep their order. New ones follow in the order of the configuration file. */

@@ -99,13 +99,6 @@ export const badRepo = (text: string) =>
 export const badFile = (text: string) =>
   invalidBody(`${JSON.stringify(text.slice(0, 100))} is not the name of a GGUF file.`, 'file');
 
-export const unknownModel = (id: string, param: 'model' | 'as', match: string | undefined) =>
-  invalidBody(
-    `There is no model ${JSON.stringify(id.slice(0, 100))} here.${match ? ` Did you mean ${match}?` : ''} ` +
-      'To add an id, write it into the configuration file, under models.catalog, and send the server SIGHUP.',
-    param,
-  );
-
 export const notOneSource = () => invalidBody('Give either model or repo.', 'repo');
 
 export const noKnownRepo = (id: string) =>

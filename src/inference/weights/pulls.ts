@@ -4,10 +4,9 @@ import { type Actor, type Audit, serverOf } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database } from '#db/tables.ts';
-import type { Catalog } from '#inference/models/catalog.ts';
+import { type Catalog, getModel } from '#inference/models/catalog.ts';
 import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
-import { nearest } from '#lib/nearest.ts';
 import type { Bindings } from './bindings.ts';
 import { parseFile, parseSource, type Source } from './choose.ts';
 import {
@@ -18,7 +17,6 @@ import {
   onlyOwners,
   pullIsOver,
   tooManyPulls,
-  unknownModel,
 } from './errors.ts';
 import type { Hub } from './hub.ts';
 import {
@@ -100,7 +98,7 @@ export class Pulls {
     const { catalog } = this.#parts;
     const source = toSource(catalog, request);
     const modelId =
-      request.as == null ? (request.model ?? null) : getModel(catalog, request.as, 'as').id;
+      request.as == null ? (request.model ?? null) : getNamed(catalog, request.as, 'as').id;
     const order: Order = {
       source,
       format: 'gguf',
@@ -262,16 +260,12 @@ export class Pulls {
 
 const toNames = (users: readonly WeightsUser[]) => users.map(({ name }) => name);
 
-function getModel(catalog: Catalog, id: string, param: 'model' | 'as') {
-  const entry = catalog.findById(id);
-  if (entry !== undefined) return entry;
-  const ids = catalog.list().map((one) => one.id);
-  throw unknownModel(id, param, nearest(id, ids));
-}
+const getNamed = (catalog: Catalog, id: string, param: 'model' | 'as') =>
+  getModel(catalog, id, { code: 'invalid_body', param });
 
 function toSource(catalog: Catalog, { model, repo, file, quant }: PullRequest): Source {
   if ((model == null) === (repo == null)) throw notOneSource();
-  const known = model == null ? null : getModel(catalog, model, 'model');
+  const known = model == null ? null : getNamed(catalog, model, 'model');
   if (known !== null && known.weights.gguf === null) throw noKnownRepo(known.id);
   const source = parseSource(known?.weights.gguf ?? repo ?? '');
   return {
