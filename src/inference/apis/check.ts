@@ -11,7 +11,7 @@ import {
 import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
 
 /** Throws InferenceError. A seed too long for a number is replaced by its exact value. */
-export function checkSampling(body: (ChatRequest | CompletionRequest) & WithRawIntegers): void {
+function checkSampling(body: (ChatRequest | CompletionRequest) & WithRawIntegers): void {
   readSeed(body);
   if (body.stream_options != null && body.stream !== true) {
     throw invalidValue('stream_options', 'stream_options requires that stream is true.');
