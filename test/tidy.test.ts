@@ -26,6 +26,7 @@ const mayImport: Record<string, string[]> = {
     'cloud/regions.ts',
     'deployments/schema.ts',
     'deployments/spec.ts',
+    'inference/engines/upstream/servers.ts',
     'inference/models/builtin-models.ts',
   ],
   backup: ['db', 'lib'],

@@ -1,12 +1,11 @@
 // Models, the backends behind each, their health, and weights pulled to this computer: the section models.
 
 import { NullablePattern, section, webAddress } from '#config/field.ts';
+import { type UpstreamServer, upstreamServers } from '#inference/engines/upstream/servers.ts';
 import { OneOf, Type } from '#lib/schema/schema-builder.ts';
 
 const timeoutMs = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, maximum: 86_400_000, description });
-
-const backendServers = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;
 
 const BackendSettings = Type.Object(
   {
@@ -31,8 +30,8 @@ const BackendSettings = Type.Object(
       default: null,
       description: 'Name of the model on the backend. If null, the model id.',
     }),
-    server: Type.Unsafe<(typeof backendServers)[number]>({
-      ...OneOf(backendServers),
+    server: Type.Unsafe<UpstreamServer>({
+      ...OneOf(upstreamServers),
       default: 'openai',
       description: 'Kind of server. openai is any server with an OpenAI-compatible API.',
     }),

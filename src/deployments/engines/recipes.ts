@@ -3,7 +3,7 @@
 
 import { fileURLToPath } from 'node:url';
 import type { DeploymentSpec } from '#deployments/spec.ts';
-import type { UpstreamServer } from '#inference/backends/spec.ts';
+import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import { sharedNodeOptions } from '#lib/compile-cache.ts';
 import { toSleepArguments, toSleepEnvironment } from './sleep.ts';
 

@@ -3,10 +3,11 @@
 
 import { sql } from 'kysely';
 import type { BackendRow, Database, Tx } from '#db/tables.ts';
+import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
-import type { UpstreamServer, UpstreamSpec } from './spec.ts';
+import type { UpstreamSpec } from './spec.ts';
 
 export type LiveValues = Partial<Pick<BackendRow, 'weight' | 'concurrency'>>;
 

@@ -1,10 +1,10 @@
 // Wire types of the endpoints for backends. Times are ISO 8601.
 
+import { upstreamServers } from '#inference/engines/upstream/servers.ts';
 import { closed, Maybe, noNul, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const Nullable = Type.Union([Type.String(), Type.Null()]);
 const NullableNumber = Type.Union([Type.Number(), Type.Null()]);
-const servers = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;
 const Milliseconds = Type.Integer({ minimum: 1, maximum: 86_400_000 });
 const Weight = Type.Number({ exclusiveMinimum: 0, maximum: 1_000 });
 const Concurrency = Type.Integer({ minimum: 1, maximum: 100_000 });
@@ -29,7 +29,7 @@ export const NewBackend = Type.Object(
     ),
     weight: Maybe(Weight),
     concurrency: Maybe(Concurrency),
-    server: Maybe(OneOf(servers)),
+    server: Maybe(OneOf(upstreamServers)),
     timeouts: Maybe(
       Type.Object(
         {
@@ -67,7 +67,7 @@ export const BackendView = Type.Object({
   source: OneOf(['file', 'live', 'weights', 'builtin', 'deployment']),
   url: Nullable,
   upstream_model: Nullable,
-  server: Type.Union([OneOf(servers), Type.Null()]),
+  server: Type.Union([OneOf(upstreamServers), Type.Null()]),
   weight: Type.Number(),
   concurrency: Type.Union([Type.Integer(), Type.Null()]),
   draining: Type.Boolean(),

@@ -1,13 +1,12 @@
 // The description of an upstream, from the configuration or added live, before there is an engine for it.
 
 import type { Engine } from '#inference/engine.ts';
+import { continuingServers, type UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import type {
   UpstreamOptions as EngineOptions,
   UpstreamReport,
 } from '#inference/engines/upstream/upstream.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
-
-export type UpstreamServer = EngineOptions['server'];
 
 export interface UpstreamSpec {
   readonly source: 'file' | 'live' | 'deployment';
@@ -50,8 +49,5 @@ export const toUpstreamOptions = (spec: UpstreamSpec): UpstreamOptions => ({
   timeouts: spec.timeouts,
 });
 
-/** Servers that continue the last message if it is the beginning of a response. */
-const continuing: readonly UpstreamServer[] = ['vllm', 'sglang', 'llama-server'];
-
 export const canContinue = (spec: UpstreamSpec, entry: CatalogEntry): boolean =>
-  spec.continueStreams ?? entry.continueStreams ?? continuing.includes(spec.server);
+  spec.continueStreams ?? entry.continueStreams ?? continuingServers.includes(spec.server);

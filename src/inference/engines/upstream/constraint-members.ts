@@ -2,7 +2,7 @@
 
 import type { Constraint } from '#inference/constraint.ts';
 import { EngineError, type Task } from '#inference/engine.ts';
-import type { UpstreamServer } from './tokenize.ts';
+import type { UpstreamServer } from './servers.ts';
 
 type Members = Record<string, unknown>;
 

@@ -24,7 +24,7 @@ import {
 import { type CountText, toText } from './generated-text.ts';
 import { nameReasoning } from './reasoning.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
-import type { UpstreamServer } from './tokenize.ts';
+import type { UpstreamServer } from './servers.ts';
 import { generatedOnly, toUsage, type UsageCheck } from './usage.ts';
 
 /** How the tokens of a plain response are counted. */

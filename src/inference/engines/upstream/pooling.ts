@@ -5,7 +5,7 @@ import { type Engine, EngineError, newUsage, type PoolingCall } from '#inference
 import { type EmbedTask, maxTokensOf, type PoolingTask } from '#inference/pooling.ts';
 import { type BufferedResponse, fetchWhole } from './buffered-response.ts';
 import { orUnreadable, toFailure, unavailable } from './failures.ts';
-import type { UpstreamServer } from './tokenize.ts';
+import type { UpstreamServer } from './servers.ts';
 import type { UpstreamClient } from './upstream-client.ts';
 import { type ImplausibleCounts, toUsage, UsageCheck } from './usage.ts';
 

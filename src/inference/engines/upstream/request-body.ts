@@ -13,7 +13,7 @@ import type { OutgoingBody } from '#http/client/client-connection.ts';
 import { constraintMembers, findConstraint } from '#inference/constraint.ts';
 import type { Task } from '#inference/engine.ts';
 import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
-import type { UpstreamServer } from './tokenize.ts';
+import type { UpstreamServer } from './servers.ts';
 
 export const paths: Record<Task['kind'], string> = {
   chat: '/chat/completions',

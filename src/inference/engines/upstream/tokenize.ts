@@ -8,6 +8,7 @@ import type { TokenizeTask, Tokens } from '#inference/pooling.ts';
 import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import { type BufferedResponse, fetchWhole } from './buffered-response.ts';
 import { toFailure, unavailable } from './failures.ts';
+import type { UpstreamServer } from './servers.ts';
 import type { SendOptions, UpstreamClient } from './upstream-client.ts';
 
 type Tokenizer = Pick<Engine, 'tokenize' | 'detokenize'>;
@@ -82,11 +83,6 @@ function toIds(given: unknown): number[] {
 function toTexts(given: unknown): string[] | null {
   return Array.isArray(given) && given.every((text) => typeof text === 'string') ? given : null;
 }
-
-export type UpstreamServer = 'vllm' | 'sglang' | 'llama-server' | 'ollama' | 'openai';
-
-/** Servers that can count the tokens of a text. */
-export const countingServers: readonly UpstreamServer[] = ['vllm', 'sglang', 'llama-server'];
 
 /** Short, because the client has its response already or is waiting for the end of it. */
 const countTimeoutMs = 2000;

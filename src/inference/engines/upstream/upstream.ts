@@ -16,15 +16,9 @@ import { parseResponse } from './parse-response.ts';
 import { createUpstreamPooling } from './pooling.ts';
 import { paths, toRequestBody } from './request-body.ts';
 import type { ResponseThread } from './response-thread.ts';
+import { countingServers, shortDefaultServers, type UpstreamServer } from './servers.ts';
 import { StreamReceiver } from './stream-receiver.ts';
-import {
-  countingServers,
-  countPromptTokens,
-  countTextTokens,
-  createTokenizer,
-  readRoom,
-  type UpstreamServer,
-} from './tokenize.ts';
+import { countPromptTokens, countTextTokens, createTokenizer, readRoom } from './tokenize.ts';
 import {
   createUpstreamClient,
   type SendOptions,
@@ -69,7 +63,7 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
     return receiver.queue.started();
   }
 
-  const hasShortDefault = shortDefaults.includes(options.server);
+  const hasShortDefault = shortDefaultServers.includes(options.server);
   const needsLimit = (task: Task): task is CompletionTask =>
     hasShortDefault && task.kind === 'completion' && task.body.max_tokens == null;
 
@@ -117,9 +111,6 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
     close: client.close,
   });
 }
-
-/** Servers that generate 16 tokens if a completion sets no `max_tokens`, and offer no value for "as many as fit". */
-const shortDefaults: readonly UpstreamServer[] = ['vllm', 'sglang'];
 
 type CompletionTask = Extract<Task, { kind: 'completion' }>;
 

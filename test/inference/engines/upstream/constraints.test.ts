@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { constraintMembers } from '#inference/constraint.ts';
 import type { EngineError, Task } from '#inference/engine.ts';
 import { toRequestBody } from '#inference/engines/upstream/request-body.ts';
-import type { UpstreamServer } from '#inference/engines/upstream/tokenize.ts';
+import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import { createUpstreamEngine } from '#inference/engines/upstream/upstream.ts';
 import { chat, completion } from '#test/support/builtin.ts';
 import { upstreamOptions } from '#test/support/upstream.ts';

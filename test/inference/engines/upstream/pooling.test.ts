@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import type { Engine, EngineError } from '#inference/engine.ts';
-import type { UpstreamServer } from '#inference/engines/upstream/tokenize.ts';
+import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import {
   createUpstreamEngine,
   type UpstreamOptions,
