@@ -9,7 +9,7 @@ import { createChoice } from '#inference/engines/local/child/output/choice.ts';
 import { Scheduler } from '#inference/engines/local/child/scheduler.ts';
 import { until } from '#test/support/until.ts';
 
-/** Notes the calls that change the context, and leaves each batch open. */
+/** Notes the calls that change the context, and leaves each batch open. No sequence can be copied. */
 function openContext(initBatch?: () => void) {
   const calls: string[] = [];
   const batches: PromiseWithResolvers<void>[] = [];
@@ -17,6 +17,7 @@ function openContext(initBatch?: () => void) {
     initBatch: initBatch ?? (() => calls.push('batch')),
     addToBatch: () => Uint32Array.of(0),
     disposeSequence: (sequence) => calls.push(`dispose ${sequence}`),
+    copySequenceStateFromOtherSequence: () => Promise.reject(new Error('Out of memory')),
     decodeBatch() {
       const batch = Promise.withResolvers<void>();
       batches.push(batch);
@@ -113,6 +114,28 @@ test('a cancelled generation is disposed of after its batch, and another one rea
   assert.deepEqual([first.disposed, first.errors], [1, []]);
   assert.equal(second.sharedPrompt.reader, second);
   batches[1]?.resolve();
+  await scheduler.stop();
+});
+
+test('a generation whose prefix can’t be copied fails alone, and the loop goes on', async () => {
+  const { calls, batches, scheduler } = openContext();
+  const prompt = Array.from({ length: 20 }, (_, at) => at);
+  const running = { ...toGeneration(async () => 7), prompt };
+  const failing = Object.assign(toGeneration(endAtOnce), { prompt });
+  const last = toGeneration(endAtOnce);
+  scheduler.submit(running);
+  await until('the prompt is read', () => batches.length === 1);
+  scheduler.submit(failing);
+  scheduler.submit(last);
+  batches[0]?.resolve();
+  await until('the next batch runs', () => batches.length === 2);
+  assert.deepEqual([failing.errors, failing.disposed], [['Out of memory'], 1]);
+  assert.deepEqual([calls.at(-2), scheduler.running, scheduler.waiting], ['dispose 1', 2, 0]);
+  scheduler.cancel(running);
+  for (const batch of batches) batch.resolve();
+  await until('the last one’s prompt is read', () => batches.length === 3);
+  batches[2]?.resolve();
+  await until('the last one has ended', () => last.disposed === 1);
   await scheduler.stop();
 });
 

@@ -87,20 +87,31 @@ export class Scheduler {
     while (this.#slots.some((slot) => slot.generation === null)) {
       const generation = this.#queue.take(mayStart);
       if (generation === undefined) return;
-      const { prompt } = generation;
-      // The last two tokens are always read: for the logits, and because a single token rounds differently.
-      const reusable = generation.scoresPrompt ? 0 : Math.max(0, prompt.length - 2);
-      const slot = await claimSlot(this.#binding.context, this.#slots, prompt, reusable);
-      if (slot === null) throw new Error('A free slot was counted and then not found');
-      if (generation.cancelled) {
+      const slot = await this.#claim(generation);
+      if (slot === null) {
         generation.dispose();
         continue;
       }
       slot.generation = generation;
       slot.lastUsed = ++this.#useCount;
-      slot.pending = prompt.slice(slot.cache.length);
+      slot.pending = generation.prompt.slice(slot.cache.length);
       if (!generation.sharedPrompt.isRead) generation.sharedPrompt.reader = generation;
       generation.started(slot.cache.length);
+    }
+  }
+
+  /** Null if the generation has failed, because no sequence could be prepared, or was cancelled meanwhile. */
+  async #claim(generation: Generation): Promise<Slot | null> {
+    const { prompt, scoresPrompt } = generation;
+    // The last two tokens are always read: for the logits, and because a single token rounds differently.
+    const reusable = scoresPrompt ? 0 : Math.max(0, prompt.length - 2);
+    try {
+      const slot = await claimSlot(this.#binding.context, this.#slots, prompt, reusable);
+      if (slot === null) throw new Error('A free slot was counted and then not found');
+      return generation.cancelled ? null : slot;
+    } catch (error) {
+      if (!generation.cancelled) generation.failed(error as Error);
+      return null;
     }
   }
 

@@ -59,7 +59,13 @@ export async function claimSlot(
   }
   if (source !== oldest && shared >= minCopyTokens) {
     truncate(context, oldest, 0);
-    await context.copySequenceStateFromOtherSequence(oldest.id, source.id);
+    try {
+      await context.copySequenceStateFromOtherSequence(oldest.id, source.id);
+    } catch (error) {
+      // A part may have been copied.
+      context.disposeSequence(oldest.id);
+      throw error;
+    }
     oldest.cache = source.cache.slice();
     truncate(context, oldest, shared);
   } else {
