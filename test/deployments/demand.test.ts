@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { divideDemand, hasNewRequests, type Share } from '#deployments/demand.ts';
+import { RemoteDemand } from '#deployments/peers/remote-demand.ts';
+import { createHandClock } from '#test/support/clock.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 
@@ -70,5 +72,29 @@ describe('new requests', () => {
     assert(hasNew({}, { started: 1 }));
     assert(!hasNew({ left: 10, stays: 1 }, { stays: 1 }));
     assert(!hasNew({ rests: 10 }, { rests: 0 }));
+  });
+});
+
+describe('the requests that wait on other servers', () => {
+  test('count until their server was silent for three seconds', () => {
+    const clock = createHandClock();
+    const demand = new RemoteDemand(clock);
+    demand.set('d', 'a', 2);
+    clock.turn(2_000);
+    demand.set('d', 'b', 3);
+    assert.deepEqual([demand.of('d'), demand.of('other')], [5, 0]);
+    clock.turn(2_000);
+    assert.equal(demand.of('d'), 3);
+    demand.set('d', 'b', 0);
+    assert.equal(demand.of('d'), 0);
+  });
+
+  test('are kept for a bounded number of names, of which the newest count', () => {
+    const demand = new RemoteDemand(createHandClock());
+    for (let at = 0; at < 1_000; at++) demand.set('d', `server-${at}`, 1);
+    assert.equal(demand.of('d'), 256);
+    demand.set('d', 'server-999', 45);
+    demand.set('d', 'server-0', 1);
+    assert.equal(demand.of('d'), 300);
   });
 });

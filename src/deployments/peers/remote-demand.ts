@@ -4,6 +4,8 @@ import type { Clock } from '#lib/clock.ts';
 
 /** A server that said nothing for this long has no requests that wait. */
 const freshMs = 3_000;
+/** More names of servers than this are not kept: those that spoke longest ago are forgotten. */
+const maxServers = 256;
 
 interface Said {
   readonly waiting: number;
@@ -20,9 +22,13 @@ export class RemoteDemand {
   }
 
   set(deploymentId: string, serverId: string, waiting: number): void {
-    const servers = this.#said.get(deploymentId) ?? new Map<string, Said>();
-    servers.set(serverId, { waiting, at: this.#clock.now() });
-    this.#said.set(deploymentId, servers);
+    const servers = this.#fresh(deploymentId);
+    // The server that spoke last is the last one.
+    servers.delete(serverId);
+    if (waiting > 0) servers.set(serverId, { waiting, at: this.#clock.now() });
+    for (const id of servers.keys()) if (servers.size > maxServers) servers.delete(id);
+    if (servers.size > 0) this.#said.set(deploymentId, servers);
+    else this.#said.delete(deploymentId);
   }
 
   forget(deploymentId: string): void {
@@ -30,11 +36,16 @@ export class RemoteDemand {
   }
 
   of(deploymentId: string): number {
-    const servers = this.#said.get(deploymentId);
-    if (servers === undefined) return 0;
+    return this.#fresh(deploymentId)
+      .values()
+      .reduce((sum, { waiting }) => sum + waiting, 0);
+  }
+
+  /** What servers said lately. The rest is forgotten. */
+  #fresh(deploymentId: string): Map<string, Said> {
+    const servers = this.#said.get(deploymentId) ?? new Map<string, Said>();
     const since = this.#clock.now() - freshMs;
     for (const [id, { at }] of servers) if (at < since) servers.delete(id);
-    if (servers.size === 0) this.#said.delete(deploymentId);
-    return [...servers.values()].reduce((sum, { waiting }) => sum + waiting, 0);
+    return servers;
   }
 }
