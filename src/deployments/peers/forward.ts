@@ -5,6 +5,7 @@ import { type IncomingMessage, request as send } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyReply } from 'fastify';
+import { judgeResponse } from '#inference/engines/upstream/failures.ts';
 
 /** Where a replica is. */
 export interface ReplicaAddress {
@@ -15,9 +16,11 @@ export interface ReplicaAddress {
 
 /** Silence of both the replica and the other server after which the request is given up. */
 const idleMs = 600_000;
+/** Headers of the replica's response that the other server reads. */
+const passedHeaders = ['content-type', 'retry-after', 'retry-after-ms'];
 
-/** What a response says of its replica. `unknown`: the request, or the server that sent it, may be at fault. */
-export type Outcome = 'passed' | 'failed' | 'unknown';
+/** What a response says of its replica. */
+export type Outcome = ReturnType<typeof judgeResponse>;
 
 /** Throws if the replica did not answer. */
 export async function forward(
@@ -27,24 +30,14 @@ export async function forward(
 ): Promise<Outcome> {
   const answer = await sendTo(`${url}${path}`, key, reply);
   reply.hijack();
-  const { 'content-type': type, 'retry-after': retryAfter } = answer.headers;
-  const headers = {
-    'content-type': type ?? 'application/json',
-    ...(retryAfter && { 'retry-after': retryAfter }),
-  };
-  reply.raw.writeHead(answer.statusCode ?? 502, headers);
+  const { statusCode: status = 502, headers } = answer;
+  const passed = passedHeaders.flatMap((name) => (headers[name] ? [[name, headers[name]]] : []));
+  reply.raw.writeHead(status, Object.fromEntries(passed));
   // What was sent can't be taken back: the other server sees that the stream broke.
   return pipeline(answer, reply.raw).then(
-    () => toOutcome(answer),
+    () => judgeResponse(status, headers),
     () => 'failed' as const,
   );
-}
-
-/** An overloaded replica is not at fault, and a status of 500 may be the request's fault. */
-function toOutcome({ statusCode: status = 502, headers }: IncomingMessage): Outcome {
-  if (status < 500) return 'passed';
-  const isOverloaded = status === 529 || (status === 503 && 'retry-after' in headers);
-  return status === 500 || isOverloaded ? 'unknown' : 'failed';
 }
 
 function sendTo(url: string, key: string | null, reply: FastifyReply): Promise<IncomingMessage> {

@@ -127,8 +127,24 @@ function translate(
 }
 
 function isOverloaded({ status, retryAfterMs, isBusy }: UpstreamFailure): boolean {
-  if (status === 429 || status === 529) return true;
-  return (status === 503 && retryAfterMs !== null) || (status >= 500 && isBusy);
+  return isOverload(status, retryAfterMs) || (status >= 500 && isBusy);
+}
+
+/** True if the status and `retry-after` alone say that the server takes no more requests at the moment. */
+function isOverload(status: number, retryAfterMs: number | null): boolean {
+  return status === 429 || status === 529 || (status === 503 && retryAfterMs !== null);
+}
+
+/**
+ * What a response says of its server before its body is read. `unknown`: the server is overloaded, or the request may be
+ * at fault.
+ */
+export function judgeResponse(
+  status: number,
+  headers: Readonly<IncomingHttpHeaders>,
+): 'passed' | 'failed' | 'unknown' {
+  if (status === 500 || isOverload(status, toRetryAfterMs(headers))) return 'unknown';
+  return status < 500 ? 'passed' : 'failed';
 }
 
 function overloaded({ retryAfterMs, cause }: UpstreamFailure): EngineError {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { EngineError, type Task } from '#inference/engine.ts';
-import { toFailure } from '#inference/engines/upstream/failures.ts';
+import { judgeResponse, toFailure } from '#inference/engines/upstream/failures.ts';
 import { toInferenceError } from '#inference/errors.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 
@@ -392,6 +392,19 @@ describe('refusals of an upstream', () => {
     assert.equal(failureOf(503, { error: { message: 'Loading model' } }).failure, 'unavailable');
     assert.equal(failureOf(500, '<h1>500</h1>').failure, 'unavailable');
     assert.equal(toInferenceError(failureOf(504, ''), 'm')?.code, 'upstream_timeout');
+  });
+
+  test('a response is judged by its status and retry-after as an error is', () => {
+    const judgeStatus = (status: number) => judgeResponse(status, {});
+    assert.deepEqual([200, 400, 404].map(judgeStatus), ['passed', 'passed', 'passed']);
+    assert.deepEqual([500, 429, 529].map(judgeStatus), ['unknown', 'unknown', 'unknown']);
+    assert.deepEqual([502, 503, 504].map(judgeStatus), ['failed', 'failed', 'failed']);
+    for (const headers of [{ 'retry-after': '3' }, { 'retry-after-ms': '250' }])
+      assert.deepEqual(
+        [judgeResponse(503, headers), judgeResponse(502, headers)],
+        ['unknown', 'failed'],
+      );
+    assert.equal(judgeResponse(503, { 'retry-after': 'soon' }), 'failed');
   });
 
   test('parts of a request that a server echoes are not logged', () => {
