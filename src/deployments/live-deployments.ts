@@ -72,6 +72,10 @@ export class LiveDeployments {
     router.onWaiting = (model) => {
       if (this.#runs(model) || this.#remotes.has(model)) this.tick();
     };
+    registry.onDoubt = (model) => {
+      this.#remotes.doubt(model);
+      this.tick();
+    };
   }
 
   /** Must be called before `refresh`. */
@@ -209,7 +213,10 @@ export class LiveDeployments {
     const waiting = divideAll([...this.#all.values()], this.#waiting);
     for (const live of this.#all.values())
       live.tick((waiting.get(live.name) ?? 0) + this.#demand.of(live.id));
-    this.#remotes.tick((model) => (this.#serves(model) ? 0 : this.#waiting(model)));
+    this.#remotes.tick((model) => ({
+      waiting: this.#serves(model) ? 0 : this.#waiting(model),
+      isUsed: this.#parts.registry.forModel(model).some(({ outstanding }) => outstanding > 0),
+    }));
     this.#publish();
     this.#ticks.emit('tick');
     this.#recordRuns();

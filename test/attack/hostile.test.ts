@@ -41,13 +41,13 @@ const notOffered: Record<string, number[]> = {
   // Only servers may call each other, and on SQLite there is one.
   'POST /peer/v1/deployments/:id/demand': [401, 404],
   'POST /peer/v1/deployments/:id/forgive': [401, 404],
-  'POST /peer/v1/deployments/:id/v1/chat/completions': [401, 404],
-  'POST /peer/v1/deployments/:id/v1/completions': [401, 404],
-  'POST /peer/v1/deployments/:id/v1/embeddings': [401, 404],
-  'POST /peer/v1/deployments/:id/v1/rerank': [401, 404],
-  'POST /peer/v1/deployments/:id/tokenize': [401, 404],
-  'POST /peer/v1/deployments/:id/detokenize': [401, 404],
-  'POST /peer/v1/deployments/:id/apply-template': [401, 404],
+  'POST /peer/v1/deployments/:id/replicas/:replica/v1/chat/completions': [401, 404],
+  'POST /peer/v1/deployments/:id/replicas/:replica/v1/completions': [401, 404],
+  'POST /peer/v1/deployments/:id/replicas/:replica/v1/embeddings': [401, 404],
+  'POST /peer/v1/deployments/:id/replicas/:replica/v1/rerank': [401, 404],
+  'POST /peer/v1/deployments/:id/replicas/:replica/tokenize': [401, 404],
+  'POST /peer/v1/deployments/:id/replicas/:replica/detokenize': [401, 404],
+  'POST /peer/v1/deployments/:id/replicas/:replica/apply-template': [401, 404],
   // The response is not a background one.
   'POST /v1/responses/:response_id/cancel': [400, 404],
 };

@@ -221,7 +221,7 @@ describe('deployments of several servers', {
     test('answer requests of other servers, which wait there for the start', async () => {
       const response = await chat(second);
       assert.equal(response.status, 200, await response.clone().text());
-      assert.equal(response.headers.get('x-served-by'), 'tested');
+      assert.match(response.headers.get('x-served-by') ?? '', /^tested-/);
       assert(Number(response.headers.get('x-cold-start-ms')) > 0);
       assert.match(await response.text(), /1 2 3/);
       const again = await chat(second);
@@ -265,8 +265,8 @@ describe('deployments of several servers', {
       for (const [method, path] of [
         ['POST', 'demand'],
         ['POST', 'forgive'],
-        ['POST', 'v1/chat/completions'],
-        ['POST', 'tokenize'],
+        ['POST', 'replicas/x/v1/chat/completions'],
+        ['POST', 'replicas/x/tokenize'],
         ['GET', 'log'],
       ]) {
         const url = `/peer/v1/deployments/${id}/${path}`;
@@ -278,7 +278,8 @@ describe('deployments of several servers', {
     test('count tokens for other servers', async () => {
       const response = await second.server.fetch('/v1/tokenize', { json: { model, prompt: 'Hi' } });
       const { tokens } = (await response.json()) as { tokens: number[] };
-      assert.deepEqual([response.headers.get('x-served-by'), tokens], ['tested', [7, 8, 9]]);
+      assert.match(response.headers.get('x-served-by') ?? '', /^tested-/);
+      assert.deepEqual(tokens, [7, 8, 9]);
     });
 
     test('embed texts for other servers', async () => {
@@ -298,16 +299,49 @@ describe('deployments of several servers', {
       await until('nothing runs', async () => (await show(first)).running === 0);
     });
 
-    test('that die in a stream of another server end it with an error, or the next one continues it', async () => {
-      const response = await chat(second, { stream: true });
+    /** Kills the newest engine. */
+    const kill = async () => {
       const [, pid] = /^process (\d+)$/m.exec((await readLog(first)).join('\n')) ?? [];
       process.kill(Number(pid), 'SIGKILL');
+    };
+
+    test('that die in a stream of another server are replaced, and the next one continues it', async () => {
+      const response = await chat(second, { stream: true });
+      await kill();
       writeFileSync(lastFile, '');
-      assert.match(await response.text(), /"error"|\[DONE\]/);
-      await until('the next one answers', async () => {
-        const again = await chat(second);
-        return again.status === 200 && again.headers.get('x-served-by') === 'tested';
+      const text = await response.text();
+      assert.match(text, /\[DONE\]/);
+      assert.doesNotMatch(text, /"error"/);
+    });
+
+    test('that have just died keep requests of another server waiting for the next one', async () => {
+      await until('it is ready', async () => (await show(first)).status === 'ready');
+      const before = await chat(second);
+      await kill();
+      const after = await chat(second);
+      assert.deepEqual([before.status, after.status], [200, 200], await after.clone().text());
+      const names = [before, after].map(({ headers }) => headers.get('x-served-by'));
+      assert.notEqual(names[0], names[1]);
+      assert(Number(after.headers.get('x-cold-start-ms')) > 0);
+    });
+
+    test('answer one conversation by one replica, whichever server it reaches', async () => {
+      await call(first, 'POST', '/deployments/tested', { min: 3, max: 3 });
+      const names = async (server: Server, content: string) => {
+        const messages = [{ role: 'user', content }];
+        return (await chat(server, { messages })).headers.get('x-served-by') ?? '';
+      };
+      const contents = Array.from({ length: 12 }, (_, at) => `Conversation ${at}`);
+      await until('both servers use all three', async () => {
+        const [here, there] = await Promise.all(
+          [first, second].map((server) =>
+            Promise.all(contents.map((content) => names(server, content))),
+          ),
+        );
+        return new Set(here).size === 3 && new Set(there).size === 3;
       });
+      for (const content of contents)
+        assert.equal(await names(second, content), await names(first, content));
     });
 
     test('are not started elsewhere when their server has gone', async () => {

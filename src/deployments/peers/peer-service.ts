@@ -18,6 +18,8 @@ const maxDelayMs = 1_000;
 /** A replica that takes one request. `release` must be called exactly once. */
 export interface ReplicaLease extends ReplicaAddress {
   release(outcome: Outcome): void;
+  /** Resolves once it is known whether the only replica has ended, which the next state then says. */
+  settled(): Promise<void>;
 }
 
 export class PeerService {
@@ -37,12 +39,13 @@ export class PeerService {
     const until = performance.now() + maxDelayMs;
     this.#deployments.noteDemand(id, serverId, waiting);
     for (;;) {
-      const { hold } = live.toModel();
+      const model = live.toModel();
+      const { hold } = model;
       // The requests will be sent here, and count as running from then on.
       if (hold === null) this.#deployments.noteDemand(id, serverId, 0);
       const leftMs = until - performance.now();
       const isAnswer = hold === null || hold.obstacle !== null || waiting === 0;
-      if (isAnswer || leftMs <= 0) return toPeerState(hold, this.#deployments.view(live.stored));
+      if (isAnswer || leftMs <= 0) return toPeerState(model, this.#deployments.view(live.stored));
       await this.#deployments.nextTick(leftMs);
     }
   }
@@ -60,26 +63,28 @@ export class PeerService {
     return { lines: [...this.#find(id).log()] };
   }
 
-  /** Waits for a replica. Throws EngineError. */
-  async lease(id: string, signal: Cancellation): Promise<ReplicaLease> {
-    const live = this.#find(id);
-    const { model } = live;
+  /**
+   * Takes the replica that the other server has chosen. Throws EngineError `unavailable` if it takes no requests. The
+   * other server then tries the next one, or lets the request wait as its own.
+   */
+  async lease(id: string, name: string, signal: Cancellation): Promise<ReplicaLease> {
     const router = this.#router;
     const registry = this.#registry;
-    const own = new Set([live.name, ...live.toModel().backends.map(({ spec }) => spec.name)]);
+    const live = this.#find(id);
+    const { model } = live;
+    const isOwn = live.toModel().backends.some(({ spec }) => spec.name === name);
+    const backend = isOwn ? registry.find(model, name) : undefined;
+    const spec = backend?.spec;
+    if (spec == null || backend?.draining || backend?.health.state() === 'ejected')
+      throw new EngineError('unavailable', 'The replica takes no requests.');
     const request = {
       task: { kind: 'chat' as const, body: { model, messages: [] } },
       caller: id,
       priority: 0,
       signal,
-      exclude: new Set(registry.forModel(model).filter(({ name }) => !own.has(name))),
+      exclude: new Set(registry.forModel(model).filter((one) => one !== backend)),
     };
     const lease = router.tryAcquire(model, request) ?? (await router.waitForLease(model, request));
-    const spec = registry.find(model, lease.backend.name)?.spec;
-    if (spec == null) {
-      router.release(lease);
-      throw new EngineError('unavailable', 'The replica has just ended.');
-    }
     return {
       url: spec.url.replace(/\/v1$/, ''),
       key: spec.apiKey,
@@ -88,6 +93,10 @@ export class PeerService {
         if (outcome === 'passed') health.succeeded();
         if (outcome === 'failed') health.failed('It failed a request of another server.');
         router.release(lease);
+      },
+      async settled() {
+        const isOnly = live.toModel().backends.every(({ spec }) => spec.name === name);
+        if (isOnly) await registry.hasEnded(lease.backend);
       },
     };
   }

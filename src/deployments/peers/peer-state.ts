@@ -1,11 +1,11 @@
 // What the server that runs a deployment tells the others about it.
 
 import type { DeploymentView } from '#deployments/schema.ts';
-import type { Hold } from '#inference/backends/backend.ts';
+import type { DeployedModel } from '#inference/backends/registry.ts';
 
 export interface PeerState {
-  /** A replica takes requests. */
-  readonly is_ready: boolean;
+  /** Names of the backends that take requests. Empty if requests must wait. */
+  readonly replicas: readonly string[];
   readonly obstacle: string | null;
   readonly ready_by: number | null;
   readonly progress: string | null;
@@ -13,10 +13,15 @@ export interface PeerState {
   readonly view: DeploymentView | null;
 }
 
-/** `hold` is null if a replica takes requests. */
-export const toPeerState = (hold: Hold | null, view: DeploymentView): PeerState => ({
+export const toPeerState = (
+  { backends, hold }: DeployedModel,
+  view: DeploymentView,
+): PeerState => ({
   view,
-  is_ready: hold === null,
+  replicas:
+    hold === null
+      ? backends.filter(({ isDraining }) => !isDraining).map(({ spec }) => spec.name)
+      : [],
   obstacle: hold?.obstacle ?? null,
   ready_by: hold?.readyBy ?? null,
   progress: hold?.progress() ?? null,
@@ -24,7 +29,7 @@ export const toPeerState = (hold: Hold | null, view: DeploymentView): PeerState 
 
 /** Nothing is known yet. */
 export const unknownState: PeerState = {
-  is_ready: false,
+  replicas: [],
   obstacle: null,
   ready_by: null,
   progress: null,

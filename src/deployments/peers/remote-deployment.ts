@@ -1,5 +1,5 @@
 // A deployment that another server runs. Requests for it wait here, as for one of this server. The other server is told how
-// many wait, and says when a replica takes them. Then they are sent through it.
+// many wait, and says which replicas take them. Each of those is a backend here, which is reached through the other server.
 
 import { toUpstream } from '#deployments/engines/upstream.ts';
 import type { Stored } from '#deployments/rows.ts';
@@ -21,12 +21,21 @@ export interface RemoteParts {
   silent(name: string, err: Error): void;
 }
 
+/** What the requests of this server demand of a deployment. */
+export interface RemoteLoad {
+  readonly waiting: number;
+  /** Requests run. */
+  readonly isUsed: boolean;
+}
+
 /** Timeout of a call. The other server delays its answer by up to a second. */
 const timeoutMs = 5_000;
 /** How often the other server is asked while nothing waits for it. */
 const askEveryMs = 5_000;
-/** The same while requests wait that it can't serve. */
-const retryMs = 1_000;
+/** The same while its replicas are used, and while requests wait that it can't serve. */
+const usedEveryMs = 1_000;
+/** Within this time, the other server knows whether a replica has ended. */
+const maxDoubtMs = 3_000;
 const maxAnswerBytes = 1_048_576;
 /** Within this time, every server reaches its hosts and looks for deployments to take over. */
 const takeOverMs = 15_000;
@@ -43,6 +52,8 @@ export class RemoteDeployment {
   /** Since when the other server has not answered; null if it did. */
   #silentSince: number | null = null;
   #isAsking = false;
+  /** Until when it is doubtful that the replicas are those that it told. */
+  #doubtedUntil = Number.NEGATIVE_INFINITY;
 
   constructor(parts: RemoteParts, stored: Stored) {
     this.#parts = parts;
@@ -69,18 +80,27 @@ export class RemoteDeployment {
   }
 
   /** Must be called about once a second, and when a request begins to wait. */
-  tick(waiting: number): void {
-    const { is_ready: isReady, obstacle } = this.#state;
-    const busyMs = obstacle === null && this.#silentSince === null ? 0 : retryMs;
-    const everyMs = waiting > 0 && !isReady ? busyMs : askEveryMs;
-    const isDue = this.#parts.clock.now() - this.#askedAt >= everyMs;
+  tick({ waiting, isUsed }: RemoteLoad): void {
+    const now = this.#parts.clock.now();
+    const { replicas, obstacle } = this.#state;
+    const waitingMs = obstacle === null && this.#silentSince === null ? 0 : usedEveryMs;
+    const readyMs = isUsed || now < this.#doubtedUntil ? usedEveryMs : askEveryMs;
+    const everyMs = waiting > 0 && replicas.length === 0 ? waitingMs : readyMs;
+    const isDue = now - this.#askedAt >= everyMs;
     if (isDue && !this.#isAsking && this.#peer !== null) void this.#ask(waiting);
+  }
+
+  /** A replica failed a request, and may have ended. The next tick asks. */
+  doubt(): void {
+    this.#doubtedUntil = this.#parts.clock.now() + maxDoubtMs;
+    this.#askedAt = Number.NEGATIVE_INFINITY;
   }
 
   /** What the registry of backends is given. */
   toModel(): DeployedModel {
     const { name, spec } = this.#stored;
-    const { is_ready: isReady, ready_by: readyBy } = this.#state;
+    const { replicas, ready_by: readyBy } = this.#state;
+    const apiKey = this.#peer?.key ?? null;
     const hold = {
       ...toHoldLimits(spec),
       obstacle: this.#obstacle,
@@ -90,19 +110,16 @@ export class RemoteDeployment {
     return {
       model: spec.model,
       name,
-      backends: isReady
-        ? [
-            {
-              spec: toUpstream(spec, {
-                name,
-                url: `${this.#address}/v1`,
-                apiKey: this.#peer?.key ?? null,
-              }),
-              isDraining: false,
-            },
-          ]
-        : [],
-      hold: isReady ? null : hold,
+      // The same names as there, so that a conversation has the same replica whichever server it reaches.
+      backends: replicas.map((replica) => ({
+        spec: toUpstream(spec, {
+          name: replica,
+          url: `${this.#address}/replicas/${replica}/v1`,
+          apiKey,
+        }),
+        isDraining: false,
+      })),
+      hold: replicas.length > 0 ? null : hold,
     };
   }
 

@@ -3,7 +3,7 @@
 import type { Stored } from '#deployments/rows.ts';
 import type { DeploymentLog, DeploymentView } from '#deployments/schema.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
-import { RemoteDeployment, type RemoteParts } from './remote-deployment.ts';
+import { RemoteDeployment, type RemoteLoad, type RemoteParts } from './remote-deployment.ts';
 import type { Peer } from './server-rows.ts';
 
 export class RemoteDeployments {
@@ -37,13 +37,19 @@ export class RemoteDeployments {
     return [...this.#all.values()].some((remote) => remote.model === model);
   }
 
-  /** `waiting` returns the requests of a model that its remote deployments must find room for. */
-  tick(waiting: (model: string) => number): void {
+  /** `loadOf` returns the requests of a model that its remote deployments must find room for. */
+  tick(loadOf: (model: string) => RemoteLoad): void {
     const byModel = Map.groupBy(this.#all.values(), ({ model }) => model);
     for (const [model, remotes] of byModel) {
-      const share = Math.ceil(waiting(model) / remotes.length);
+      const { waiting, isUsed } = loadOf(model);
+      const share = { waiting: Math.ceil(waiting / remotes.length), isUsed };
       for (const remote of remotes) remote.tick(share);
     }
+  }
+
+  /** Replicas of the model may have ended. */
+  doubt(model: string): void {
+    for (const remote of this.#all.values()) if (remote.model === model) remote.doubt();
   }
 
   toModels(): DeployedModel[] {

@@ -8,12 +8,17 @@ import { applyErrorFormat, renderFailure } from '#http/error-format.ts';
 import { EngineError } from '#inference/engine.ts';
 import { inferenceErrorFormat, toInferenceError } from '#inference/errors.ts';
 import { invalidCredentials } from '#lib/errors.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
+import { type Static, Type } from '#lib/schema/schema-builder.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
 import { forward } from './forward.ts';
 import type { PeerService } from './peer-service.ts';
 
 const params = Type.Object({ id: Type.String({ maxLength: 64 }) });
+const replicaParams = Type.Object({
+  ...params.properties,
+  replica: Type.String({ maxLength: 128 }),
+});
+type ReplicaName = Static<typeof replicaParams>;
 const Demand = Type.Object({
   server: Type.String({ maxLength: 64 }),
   waiting: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
@@ -67,25 +72,27 @@ function forwardRoutes(scope: FastifyInstance, service: PeerService): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
   for (const path of enginePaths)
-    scope.post<{ Params: { id: string } }>(
-      `/:id${path}`,
-      { schema: { hide: true, params } },
-      (request, reply) => passOn(service, request.params.id, path, reply),
+    scope.post<{ Params: ReplicaName }>(
+      `/:id/replicas/:replica${path}`,
+      { schema: { hide: true, params: replicaParams } },
+      (request, reply) => passOn(service, request.params, path, reply),
     );
 }
 
 async function passOn(
   service: PeerService,
-  id: string,
+  { id, replica }: ReplicaName,
   path: string,
   reply: FastifyReply,
 ): Promise<void> {
   const signal = new ClientDisconnect(reply.raw);
   try {
-    const lease = await service.lease(id, signal);
+    const lease = await service.lease(id, replica, signal);
     const outcome = await forward(lease, path, reply).catch(() => null);
     lease.release(signal.aborted ? 'unknown' : (outcome ?? 'failed'));
-    if (outcome === null) throw new EngineError('unavailable', 'The replica did not answer.');
+    if (outcome !== null) return;
+    await lease.settled();
+    throw new EngineError('unavailable', 'The replica did not answer.');
   } catch (error) {
     if (signal.aborted) return;
     const known = toInferenceError(error, service.modelOf(id));

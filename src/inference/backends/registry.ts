@@ -66,6 +66,8 @@ export class BackendRegistry implements BackendList {
   #deployed: readonly DeployedModel[] = [];
   /** Emits the id of each replica that is removed. */
   readonly #removals = new EventEmitter().setMaxListeners(0);
+  /** Called when it has to be found out whether a replica of the model has ended. */
+  onDoubt: (model: string) => void = () => {};
   #lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
   /** All backends by the options of their engine: other options make a new backend. */
   #known: ReadonlyMap<string, ManagedBackend> = new Map();
@@ -101,7 +103,9 @@ export class BackendRegistry implements BackendList {
     if (current === undefined) return true;
     if (current.source !== 'deployment') return false;
     const signal = AbortSignal.timeout(maxEndingMs);
-    return once(this.#removals, id, { signal }).then(
+    const removal = once(this.#removals, id, { signal });
+    this.onDoubt(model);
+    return removal.then(
       () => true,
       () => false,
     );
