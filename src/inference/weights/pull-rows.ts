@@ -1,7 +1,8 @@
-// Pulls in the database. A process works on a pull while it holds its lease. Every change of state is a
-// compare-and-set, so a pull survives its process and never runs twice at once.
+// Pulls in the database. A process works on a pull while it holds its lease, so that it never runs twice at once.
 
-import type { Database, Tx, WeightPullRow } from '#db/tables.ts';
+import type { ExpressionBuilder } from 'kysely';
+import { Lease, type LeaseOptions, released } from '#db/lease.ts';
+import type { Database, Tables, Tx, WeightPullRow } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import type { Manifest } from './store.ts';
@@ -54,11 +55,8 @@ const columns = [
 const maxListed = 50;
 const keptMs = 30 * 86_400_000;
 
-export interface PullRowsOptions {
+export interface PullRowsOptions extends LeaseOptions {
   readonly storeId: string;
-  /** Identifies this process in the leases it holds. */
-  readonly runner: string;
-  readonly leaseMs: number;
   readonly seal: Seal;
 }
 
@@ -66,11 +64,13 @@ export class PullRows {
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #options: PullRowsOptions;
+  readonly #lease: Lease<'weight_pulls'>;
 
   constructor(db: Database, clock: Clock, options: PullRowsOptions) {
     this.#db = db;
     this.#clock = clock;
     this.#options = options;
+    this.#lease = new Lease('weight_pulls', clock, options);
   }
 
   async insert(tx: Tx, row: NewPull, token: string | null): Promise<WeightPullRow> {
@@ -83,8 +83,7 @@ export class PullRows {
       bytes_done: 0,
       state,
       error: null,
-      runner: null,
-      lease_until: null,
+      ...released,
       created_at: now,
       updated_at: now,
     };
@@ -147,49 +146,26 @@ export class PullRows {
 
   /** Claims the oldest pull that is waiting or was left by a dead process; undefined if there is none. */
   claim(): Promise<WeightPullRow | undefined> {
-    const { storeId, runner, leaseMs } = this.#options;
-    const now = this.#clock.now();
-    return this.#db
-      .updateTable('weight_pulls')
-      .set({ state: 'running', runner, lease_until: now + leaseMs, updated_at: now })
-      .where((row) =>
-        row.or([
-          row('state', '=', 'queued'),
-          row.and([row('state', '=', 'running'), row('lease_until', '<', now)]),
-        ]),
-      )
-      .where('id', '=', (query) =>
-        query
-          .selectFrom('weight_pulls as waiting')
-          .select('waiting.id')
-          .where('waiting.store_id', '=', storeId)
-          .where((row) =>
-            row.or([
-              row('waiting.state', '=', 'queued'),
-              row.and([
-                row('waiting.state', '=', 'running'),
-                row('waiting.lease_until', '<', now),
-                row('waiting.runner', '!=', runner),
-              ]),
-            ]),
-          )
-          .orderBy('waiting.created_at')
-          .orderBy('waiting.id')
-          .limit(1),
-      )
-      .returningAll()
-      .executeTakeFirst();
+    const { storeId, runner } = this.#options;
+    const isWaiting = (row: ExpressionBuilder<Tables, 'weight_pulls'>) =>
+      row.and([
+        row('store_id', '=', storeId),
+        row('state', 'in', liveStates),
+        // A process goes on with its own pull after it was stopped for a while.
+        row.or([row('runner', 'is', null), row('runner', '!=', runner)]),
+      ]);
+    const values = { state: 'running', updated_at: this.#clock.now() };
+    return this.#lease.claim(this.#db, isWaiting, values);
   }
 
   /** Renews the lease. Returns false if this process no longer owns the pull. */
   beat(id: string, bytesDone: number): Promise<boolean> {
-    const lease_until = this.#clock.now() + this.#options.leaseMs;
-    return this.#updateOwned(id, { bytes_done: bytesDone, lease_until });
+    return this.#updateOwned(id, { bytes_done: bytesDone, ...this.#lease.held() });
   }
 
   /** Changes the state of a pull this process owns. Returns false if another process changed it first. */
   leave(id: string, { state, bytesDone, error = null }: Ending): Promise<boolean> {
-    const left = { state, bytes_done: bytesDone, error, runner: null, lease_until: null };
+    const left = { state, bytes_done: bytesDone, error, ...released };
     return this.#updateOwned(id, state === 'queued' ? left : { ...left, hub_token: null });
   }
 
@@ -234,14 +210,11 @@ export class PullRows {
   }
 
   async #updateOwned(id: string, values: Partial<WeightPullRow>): Promise<boolean> {
-    const { numUpdatedRows } = await this.#db
-      .updateTable('weight_pulls')
-      .set({ ...values, updated_at: this.#clock.now() })
-      .where('id', '=', id)
-      .where('runner', '=', this.#options.runner)
-      .where('state', '=', 'running')
-      .executeTakeFirst();
-    return numUpdatedRows > 0n;
+    const changed = { ...values, updated_at: this.#clock.now() };
+    const updated = await this.#lease.update(this.#db, id, changed, (row) =>
+      row('state', '=', 'running'),
+    );
+    return updated !== undefined;
   }
 }
 

@@ -1,21 +1,19 @@
-// Batches in the database. A process works on a batch while it holds its lease. Every change of state is a
-// compare-and-set, so a batch survives its process, and what a process without the lease writes is dropped.
+// Batches in the database. A process works on a batch while it holds its lease.
 
+import { type ExpressionBuilder, sql } from 'kysely';
 import { isCallerGone } from '#accounts/caller-gone.ts';
 import { writeBatch } from '#accounts/usage/write-batch.ts';
 import type { BatchRow, BatchState } from '#db/batch-rows.ts';
+import { Lease, type LeaseOptions, released } from '#db/lease.ts';
 import { toRawTx } from '#db/raw.ts';
-import type { Database, Tx, UsageRequestRow } from '#db/tables.ts';
+import type { Database, Tables, Tx, UsageRequestRow } from '#db/tables.ts';
 import { appendBlocks, blockBytes, newFile } from '#inference/apis/files/files.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { LineResult } from './line.ts';
 
 export const liveStates = ['validating', 'in_progress', 'finalizing', 'cancelling'] as const;
 
-export interface RowsOptions {
-  /** Identifies this process in the leases it holds. */
-  readonly runner: string;
-  readonly leaseMs: number;
+export interface RowsOptions extends LeaseOptions {
   /** How long results and ended batches are kept. */
   readonly keepMs: number;
 }
@@ -31,12 +29,14 @@ export interface Progress {
 export class BatchRows {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #options: RowsOptions;
+  readonly #keepMs: number;
+  readonly #lease: Lease<'batches'>;
 
   constructor(db: Database, clock: Clock, options: RowsOptions) {
     this.#db = db;
     this.#clock = clock;
-    this.#options = options;
+    this.#keepMs = options.keepMs;
+    this.#lease = new Lease('batches', clock, options);
   }
 
   /** Claims the oldest batch that has no live runner; undefined if there is none. */
@@ -44,45 +44,29 @@ export class BatchRows {
     ids: readonly string[];
     accounts: readonly string[];
   }): Promise<BatchRow | undefined> {
-    const { runner, leaseMs } = this.#options;
-    const now = this.#clock.now();
-    return this.#db
-      .updateTable('batches')
-      .set({ runner, lease_until: now + leaseMs })
-      .where((row) => row.or([row('runner', 'is', null), row('lease_until', '<', now)]))
-      .where('id', '=', (query) => {
-        let free = query
-          .selectFrom('batches as free')
-          .select('free.id')
-          .where('free.state', 'in', liveStates)
-          .where((row) =>
-            row.or([row('free.runner', 'is', null), row('free.lease_until', '<', now)]),
-          );
-        if (skip.ids.length > 0) free = free.where('free.id', 'not in', skip.ids);
-        if (skip.accounts.length > 0) free = free.where('free.account_id', 'not in', skip.accounts);
-        return free.orderBy('free.created_at').orderBy('free.id').limit(1);
-      })
-      .returningAll()
-      .executeTakeFirst();
+    return this.#lease.claim(this.#db, (row) =>
+      row.and([
+        row('state', 'in', liveStates),
+        ...(skip.ids.length > 0 ? [row('id', 'not in', skip.ids)] : []),
+        ...(skip.accounts.length > 0 ? [row('account_id', 'not in', skip.accounts)] : []),
+      ]),
+    );
   }
 
   /** Renews the lease. Returns undefined if this process has lost the batch. */
   renew(id: string): Promise<BatchRow | undefined> {
-    const lease_until = this.#clock.now() + this.#options.leaseMs;
-    return this.#owned(this.#db, id, { lease_until });
+    return this.#lease.update(this.#db, id, this.#lease.held(), isIn(liveStates));
   }
 
-  /** Gives the batch to the next process that asks. */
   async release(id: string): Promise<void> {
-    await this.#owned(this.#db, id, { runner: null, lease_until: null });
+    await this.#lease.update(this.#db, id, released, isIn(liveStates));
   }
 
   /** Stores the outcome of the validation. Nothing changes if the batch was cancelled meanwhile. */
   async fail(id: string, total: number, errors: readonly unknown[]): Promise<void> {
-    const now = this.#clock.now();
-    const ended = { failed_at: now, runner: null, lease_until: null };
+    const ended = { failed_at: this.#clock.now(), ...released };
     const values = { state: 'failed' as const, total, errors: JSON.stringify(errors), ...ended };
-    await this.#owned(this.#db, id, values, ['validating']);
+    await this.#lease.update(this.#db, id, values, isIn(['validating']));
   }
 
   /** Creates the files of the results and lets lines run. */
@@ -93,7 +77,8 @@ export class BatchRows {
       const error = newFile(accountId, 'batch_output', now);
       const files = { output_file_id: output.id, error_file_id: error.id };
       const values = { state: 'in_progress' as const, total, in_progress_at: now, ...files };
-      if ((await this.#owned(tx, id, values, ['validating'])) === undefined) return;
+      const begun = await this.#lease.update(tx, id, values, isIn(['validating']));
+      if (begun === undefined) return;
       await tx
         .insertInto('files')
         .values([
@@ -110,20 +95,15 @@ export class BatchRows {
     const [good, bad] = [results.filter((it) => !it.isError), results.filter((it) => it.isError)];
     return this.#db.transaction().execute(async (tx) => {
       // First, because it locks the row of the batch.
-      const { numUpdatedRows } = await tx
-        .updateTable('batches')
-        .set((row) => ({
-          completed: row('completed', '+', good.length),
-          failed: row('failed', '+', bad.length),
-          done_offset: doneOffset,
-          done_ahead: JSON.stringify(doneAhead),
-          lease_until: this.#clock.now() + this.#options.leaseMs,
-        }))
-        .where('id', '=', id)
-        .where('runner', '=', this.#options.runner)
-        .where('state', 'in', ['in_progress', 'finalizing'])
-        .executeTakeFirst();
-      if (numUpdatedRows === 0n) return false;
+      const added = {
+        completed: sql<number>`completed + ${good.length}`,
+        failed: sql<number>`failed + ${bad.length}`,
+        done_offset: doneOffset,
+        done_ahead: JSON.stringify(doneAhead),
+      };
+      const values = { ...added, ...this.#lease.held() };
+      const owned = await this.#lease.update(tx, id, values, isIn(['in_progress', 'finalizing']));
+      if (owned === undefined) return false;
       if (good.length > 0) await appendBlocks(tx, output_file_id as string, toBlocks(good));
       if (bad.length > 0) await appendBlocks(tx, error_file_id as string, toBlocks(bad));
       if (usage.length > 0) await writeBatch(toRawTx(tx), usage);
@@ -134,8 +114,9 @@ export class BatchRows {
   /** All lines are done, or will be given up if the batch has expired. */
   finalize(id: string, isExpired: boolean): Promise<BatchRow | undefined> {
     const now = this.#clock.now();
-    const values = { finalizing_at: now, ...(isExpired && { expired_at: now }) };
-    return this.#owned(this.#db, id, { state: 'finalizing', ...values }, ['in_progress']);
+    const state = 'finalizing' as const;
+    const values = { state, finalizing_at: now, ...(isExpired && { expired_at: now }) };
+    return this.#lease.update(this.#db, id, values, isIn(['in_progress']));
   }
 
   /** Ends a batch and publishes its results. */
@@ -143,9 +124,14 @@ export class BatchRows {
     const now = this.#clock.now();
     const at = state === 'completed' ? { completed_at: now } : {};
     const cancelled = state === 'cancelled' ? { cancelled_at: now } : {};
-    const values = { state, ...at, ...cancelled, runner: null, lease_until: null };
+    const values = { state, ...at, ...cancelled, ...released };
     return this.#db.transaction().execute(async (tx) => {
-      const ended = await this.#owned(tx, row.id, values, ['finalizing', 'cancelling']);
+      const ended = await this.#lease.update(
+        tx,
+        row.id,
+        values,
+        isIn(['finalizing', 'cancelling']),
+      );
       if (ended === undefined) return;
       await this.#publish(tx, row, now);
     });
@@ -154,15 +140,11 @@ export class BatchRows {
   /** Stops a batch whose caller may no longer use the account. Returns undefined if there was nothing to stop. */
   revoke(id: string, errors: readonly unknown[]): Promise<BatchRow | undefined> {
     const now = this.#clock.now();
-    return this.#db
-      .updateTable('batches')
-      .set({ state: 'cancelling', cancelling_at: now, errors: JSON.stringify(errors) })
-      .where('id', '=', id)
-      .where('runner', '=', this.#options.runner)
-      .where('state', 'in', ['validating', 'in_progress'])
-      .where(isCallerGone('batches', now))
-      .returningAll()
-      .executeTakeFirst();
+    const state = 'cancelling' as const;
+    const values = { state, cancelling_at: now, errors: JSON.stringify(errors) };
+    return this.#lease.update(this.#db, id, values, (row) =>
+      row.and([row('state', 'in', ['validating', 'in_progress']), isCallerGone('batches', now)]),
+    );
   }
 
   /** Deletes batches that ended long ago. */
@@ -170,14 +152,14 @@ export class BatchRows {
     await this.#db
       .deleteFrom('batches')
       .where('state', 'not in', liveStates)
-      .where('expires_at', '<', this.#clock.now() - this.#options.keepMs)
+      .where('expires_at', '<', this.#clock.now() - this.#keepMs)
       .execute();
   }
 
   async #publish(tx: Tx, row: BatchRow, now: number): Promise<void> {
     const ids = [row.output_file_id, row.error_file_id].filter((id) => id !== null);
     if (ids.length === 0) return;
-    const expires_at = now + (row.output_keep_ms ?? this.#options.keepMs);
+    const expires_at = now + (row.output_keep_ms ?? this.#keepMs);
     const files = () => tx.updateTable('files').where('id', 'in', ids);
     const ready = { state: 'ready' as const, created_at: now, expires_at };
     await files().set(ready).where('bytes', '>', 0).execute();
@@ -197,23 +179,10 @@ export class BatchRows {
         .execute();
     }
   }
-
-  #owned(
-    db: Database | Tx,
-    id: string,
-    values: Partial<BatchRow>,
-    states: readonly BatchState[] = liveStates,
-  ): Promise<BatchRow | undefined> {
-    return db
-      .updateTable('batches')
-      .set(values)
-      .where('id', '=', id)
-      .where('runner', '=', this.#options.runner)
-      .where('state', 'in', states)
-      .returningAll()
-      .executeTakeFirst();
-  }
 }
+
+const isIn = (states: readonly BatchState[]) => (row: ExpressionBuilder<Tables, 'batches'>) =>
+  row('state', 'in', states);
 
 function toBlocks(results: readonly LineResult[]): Buffer[] {
   const bytes = Buffer.from(results.map(({ text }) => text).join(''));

@@ -2,6 +2,7 @@
 // would be billed twice. Deleting the row of a run ends it. The server that deleted the row writes the last event.
 
 import { isCallerGone } from '#accounts/caller-gone.ts';
+import { Lease, released } from '#db/lease.ts';
 import type { ResponseEventsRow, ResponseRunRow } from '#db/response-rows.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -38,6 +39,7 @@ export class RunRows {
   readonly #clock: Clock;
   readonly #runner: string;
   readonly #singleServer: boolean;
+  readonly #lease: Lease<'response_runs'>;
 
   /** With `singleServer`, every run of another runner is lost. */
   constructor(
@@ -49,6 +51,7 @@ export class RunRows {
     this.#clock = clock;
     this.#runner = runner;
     this.#singleServer = singleServer;
+    this.#lease = new Lease('response_runs', clock, { runner, leaseMs });
   }
 
   /** Counts the runs of an account, to be checked in the transaction that adds one. */
@@ -65,27 +68,13 @@ export class RunRows {
     const created_at = this.#clock.now();
     await tx
       .insertInto('response_runs')
-      .values({ ...run, runner: null, lease_until: null, created_at })
+      .values({ ...run, ...released, created_at })
       .execute();
   }
 
   /** Begins the oldest queued run; undefined if there is none, or another server was faster. */
   async claim(): Promise<ResponseRunRow | undefined> {
-    const run = await this.#db
-      .updateTable('response_runs')
-      .set({ runner: this.#runner, lease_until: this.#clock.now() + leaseMs })
-      .where('runner', 'is', null)
-      .where('response_id', '=', (query) =>
-        query
-          .selectFrom('response_runs as queued')
-          .select('queued.response_id')
-          .where('queued.runner', 'is', null)
-          .orderBy('queued.created_at')
-          .orderBy('queued.response_id')
-          .limit(1),
-      )
-      .returningAll()
-      .executeTakeFirst();
+    const run = await this.#lease.claim(this.#db, (row) => row('runner', 'is', null));
     if (run === undefined) return undefined;
     // Not in one transaction: a cancellation locks the two rows in the opposite order.
     await this.#db
@@ -121,7 +110,7 @@ export class RunRows {
     return this.#db.transaction().execute(async (tx) => {
       const rows = await tx
         .updateTable('response_runs')
-        .set({ lease_until: this.#clock.now() + leaseMs })
+        .set(this.#lease.held())
         .where('runner', '=', this.#runner)
         .where('response_id', 'in', ids)
         .returning('response_id')
