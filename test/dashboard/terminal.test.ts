@@ -159,15 +159,15 @@ describe('the terminal', { skip: noBrowser }, () => {
     assert.equal(await upgrade({ cookie }, path().replace('rows=24', 'rows=0')), 400);
   });
 
-  test('a session has at most eight terminals, which signing out closes', async () => {
+  test('a person has at most sixteen terminals, which signing out closes', async () => {
     const { page: other } = await openPage();
     await other.goto(dashboard.url);
     await signInAsOwner(other);
     await waitForHome(other);
     const cookie = await cookieOf(other);
-    const sockets = await Promise.all(Array.from({ length: 8 }, () => openSocket(cookie)));
+    const sockets = await Promise.all(Array.from({ length: 15 }, () => openSocket(cookie)));
     const { code, reason } = await (await openSocket(cookie)).closed;
-    assert.deepEqual([code, reason], [4000, 'At most 8 terminals can be open at once.']);
+    assert.deepEqual([code, reason], [4000, 'At most 16 terminals can be open at once.']);
 
     await signOut(other);
     for (const { closed } of sockets) assert.match((await closed).reason, /You are signed out/);

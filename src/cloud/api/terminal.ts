@@ -1,6 +1,8 @@
 // The login shell of an instance in the browser, over a websocket. Binary messages carry the bytes in both
 // directions; text messages are the browser's: its new size, and how many bytes of output it has displayed.
 
+import type { Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import websocket from '@fastify/websocket';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Authenticator, isOurPage, requireRole, sessionOf } from '#accounts/authenticate.ts';
@@ -17,12 +19,16 @@ import { Type } from '#lib/schema/schema-builder.ts';
 
 /** The part of a `ws` socket that is used here; the package has no types. */
 interface Socket {
+  /** Bytes that wait to be sent. */
+  readonly bufferedAmount: number;
   send(data: Buffer): void;
+  pong(data: Buffer): void;
   close(code: number, reason: string): void;
   terminate(): void;
   pause(): void;
   resume(): void;
   on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): void;
+  on(event: 'ping', listener: (data: Buffer) => void): void;
   on(event: 'close', listener: () => void): void;
   on(event: 'error', listener: (error: Error) => void): void;
 }
@@ -31,7 +37,7 @@ const Size = Type.String({ pattern: '^[1-9][0-9]{0,3}$' });
 const SizeQuery = Type.Object({ columns: Size, rows: Size });
 
 const maxMessageBytes = 64 * 1024;
-const maxPerSession = 8;
+const maxPerPerson = 16;
 const maxIdleMs = 30 * 60_000;
 const recheckMs = 2000;
 const closeGraceMs = 1000;
@@ -61,12 +67,13 @@ export async function terminalRoutes(scope: FastifyInstance, parts: TerminalPart
   const open = new KeyCounts();
   const sockets = new Set<Socket>();
   await scope.register(websocket, {
-    options: { maxPayload: maxMessageBytes },
+    options: { maxPayload: maxMessageBytes, autoPong: false },
     preClose(done: () => void) {
       for (const socket of sockets) close(socket, goingAway, 'The server is shutting down.');
       done();
     },
   });
+  closeRefused(scope.server);
   parts.authenticator.requireSession(scope);
 
   const schema = { params: IdParams, querystring: SizeQuery };
@@ -75,18 +82,20 @@ export async function terminalRoutes(scope: FastifyInstance, parts: TerminalPart
     '/instances/:id/terminal',
     { schema, websocket: true, preHandler },
     (socket: Socket, request) => {
-      const { sessionId } = sessionOf(request);
+      const { userId } = sessionOf(request);
       // An error is followed by a close, which is handled.
       socket.on('error', () => {});
-      if (open.get(sessionId) >= maxPerSession) {
-        close(socket, refused, `At most ${maxPerSession} terminals can be open at once.`);
+      // Pongs to a client that does not read them would fill the memory.
+      socket.on('ping', (data) => socket.bufferedAmount === 0 && socket.pong(data));
+      if (open.get(userId) >= maxPerPerson) {
+        close(socket, refused, `At most ${maxPerPerson} terminals can be open at once.`);
         return;
       }
-      open.add(sessionId);
+      open.add(userId);
       sockets.add(socket);
       socket.on('close', () => {
         sockets.delete(socket);
-        open.remove(sessionId);
+        open.remove(userId);
       });
       // Input that arrives before the shell is open stays in the connection.
       socket.pause();
@@ -96,6 +105,13 @@ export async function terminalRoutes(scope: FastifyInstance, parts: TerminalPart
       });
     },
   );
+}
+
+/** The plugin closes only sockets that its own route refuses. Others, which have no timeouts, would stay open. */
+function closeRefused(server: Server): void {
+  server.on('upgrade', (_request, socket: Duplex & { _httpMessage?: ServerResponse | null }) => {
+    socket._httpMessage?.once('finish', () => socket.destroy());
+  });
 }
 
 async function authorize({ cloud }: TerminalParts, request: FastifyRequest): Promise<void> {
