@@ -17,6 +17,7 @@ import {
 } from './api-key-list.ts';
 import { type ApiKeyLookup, type ApiKeyOptions, createApiKeyLookup } from './api-key-lookup.ts';
 import { type Actor, type Audit, system } from './audit.ts';
+import { requireCurrentRole } from './current-role.ts';
 import type { Page } from './paging.ts';
 import { type Scope, type SessionPrincipal, scopes } from './principal.ts';
 import type { Limits } from './schema.ts';
@@ -110,6 +111,7 @@ async function insertKey(
     created_by: actor.kind === 'session' ? actor.userId : null,
   };
   await lockAccount(tx, actor.accountId);
+  if (actor.kind === 'session') await requireCurrentRole(tx, actor, 'owner', 'member');
   if ((await countKeys(tx, actor.accountId)) >= maxKeysPerAccount) {
     throw invalidBody(`The account has ${maxKeysPerAccount} keys. Revoke some first.`);
   }

@@ -5,10 +5,18 @@ import assert from 'node:assert';
 import cookie from '@fastify/cookie';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientAddress } from '#http/client-address.ts';
+import type { Clock } from '#lib/clock.ts';
 import { forbidden, invalidCredentials, noCredentials } from '#lib/errors.ts';
 import { maskSecret } from '#lib/secrets/secrets.ts';
 import type { ApiKeys } from './api-keys.ts';
-import type { KeyPrincipal, Principal, Role, Scope, SessionPrincipal } from './principal.ts';
+import {
+  checkRole,
+  type KeyPrincipal,
+  type Principal,
+  type Role,
+  type Scope,
+  type SessionPrincipal,
+} from './principal.ts';
 import type { Sessions } from './sessions.ts';
 
 /**
@@ -24,13 +32,20 @@ export interface Authenticator {
   requireScope(app: FastifyInstance, scope: Scope): void;
   /** Requires a session. For the dashboard's endpoints. */
   requireSession(app: FastifyInstance): void;
+  /** Refuses a caller who has lost the scope, for handlers that read the body themselves. */
+  recheck(request: FastifyRequest, scope: Scope): Promise<void>;
   /** Looks up the request's session again, for connections that outlive their request's response. */
   findSession(request: FastifyRequest): Promise<SessionPrincipal | undefined>;
 }
 
 interface Carrier {
   principal: Principal | null;
+  /** When the principal was found. */
+  foundAt: number;
 }
+
+/** Keys and sessions are cached for as long, so that a request for a model is not delayed by a second lookup. */
+const trustedMs = 1000;
 
 export function principalOf(request: FastifyRequest): Principal {
   const principal = findPrincipal(request);
@@ -50,9 +65,7 @@ export function sessionOf(request: FastifyRequest): SessionPrincipal {
 
 export function requireRole(request: FastifyRequest, ...allowed: Role[]): SessionPrincipal {
   const session = sessionOf(request);
-  if (!allowed.includes(session.role)) {
-    throw forbidden(`This needs the role ${allowed.join(' or ')}; yours is ${session.role}.`);
-  }
+  checkRole(session.role, allowed);
   return session;
 }
 
@@ -60,7 +73,7 @@ export function requireRole(request: FastifyRequest, ...allowed: Role[]): Sessio
 export function createAuthenticator(
   apiKeys: ApiKeys,
   sessions: Sessions,
-  secure: boolean,
+  { secure, clock }: { secure: boolean; clock: Clock },
 ): Authenticator {
   const cookieName = sessionCookie(secure);
 
@@ -83,16 +96,13 @@ export function createAuthenticator(
 
   return {
     requireScope(app, scope) {
-      // Requests for models change nothing, and there are thousands a second.
-      const use = scope === 'inference' ? guard : guardChanges;
-      use(app, authenticate, (principal, request) => checkScope(principal, request, scope));
+      const check: Check = (principal, request) => checkScope(principal, request, scope);
+      guard(app, { authenticate, check, clock, trustedMs: scope === 'inference' ? trustedMs : 0 });
     },
-    requireSession: (app) =>
-      guardChanges(app, authenticate, (principal) => {
-        if (principal.kind !== 'session') {
-          throw forbidden('Sign in for this; an API key is not enough.');
-        }
-      }),
+    requireSession(app) {
+      guard(app, { authenticate, check: checkSession, clock, trustedMs: 0 });
+    },
+    recheck: async (request, scope) => checkScope(await authenticate(request), request, scope),
     findSession: async (request) => {
       const token = readSession(request, cookieName);
       return token ? sessions.find(token, clientAddress(request)) : undefined;
@@ -100,16 +110,26 @@ export function createAuthenticator(
   };
 }
 
-type Authenticate = (request: FastifyRequest) => Promise<Principal> | Principal;
 type Check = (principal: Principal, request: FastifyRequest) => void;
 
-function guard(app: FastifyInstance, authenticate: Authenticate, check: Check) {
-  app.decorateRequest('principal', null);
+interface Guard {
+  authenticate(request: FastifyRequest): Promise<Principal> | Principal;
+  readonly check: Check;
+  readonly clock: Clock;
+  /** A body that arrives within this time needs no second check. */
+  readonly trustedMs: number;
+}
+
+/** Also refuses a caller who lost the right while the body arrived, which may take minutes. */
+function guard(app: FastifyInstance, { authenticate, check, clock, trustedMs }: Guard): void {
+  app.decorateRequest('principal', null).decorateRequest('foundAt', 0);
   const admit = (request: FastifyRequest, done: (error?: Error) => void) => {
     if (request.is404) return done();
     const keep = (principal: Principal) => {
       check(principal, request);
-      (request as FastifyRequest & Carrier).principal = principal;
+      const carrier = request as FastifyRequest & Carrier;
+      carrier.principal = principal;
+      carrier.foundAt = clock.now();
     };
     try {
       const principal = authenticate(request);
@@ -123,15 +143,11 @@ function guard(app: FastifyInstance, authenticate: Authenticate, check: Check) {
     }
   };
   app.addHook('onRequest', (request, _reply, done) => admit(request, done));
-  return admit;
-}
-
-/** Also refuses a caller who lost the right while the body arrived, which may take minutes. */
-function guardChanges(app: FastifyInstance, authenticate: Authenticate, check: Check): void {
-  const admit = guard(app, authenticate, check);
-  app.addHook('preHandler', (request, _reply, done) =>
-    isSafe(request) ? done() : admit(request, done),
-  );
+  app.addHook('preHandler', (request, _reply, done) => {
+    const { foundAt } = request as FastifyRequest & Carrier;
+    if (isSafe(request) || clock.now() - foundAt < trustedMs) done();
+    else admit(request, done);
+  });
 }
 
 /** Returns without a promise if the key is cached, because every request takes this path. */
@@ -157,6 +173,10 @@ function checkScope(principal: Principal, request: FastifyRequest, scope: Scope)
   } else if (!principal.scopes.includes(scope)) {
     throw forbidden(`This API key lacks the scope "${scope}".`);
   }
+}
+
+function checkSession({ kind }: Principal): void {
+  if (kind !== 'session') throw forbidden('Sign in for this; an API key is not enough.');
 }
 
 const isSafe = (request: FastifyRequest) => request.method === 'GET' || request.method === 'HEAD';

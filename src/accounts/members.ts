@@ -6,6 +6,7 @@ import type { Database, Tx } from '#db/tables.ts';
 import { forbidden, notFound } from '#lib/errors.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Audit } from './audit.ts';
+import { requireCurrentRole } from './current-role.ts';
 import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 import type { Sessions } from './sessions.ts';
@@ -110,6 +111,7 @@ function listMembers(db: Database, accountId: string, page: PageOptions) {
 /** Returns the member's role with the account locked, so that two owners can't remove each other at once. */
 async function takeMember(tx: Tx, principal: SessionPrincipal, userId: string): Promise<Role> {
   await lockAccount(tx, principal.accountId);
+  await requireCurrentRole(tx, principal, 'owner');
   const row = await tx
     .selectFrom('memberships')
     .select('role')

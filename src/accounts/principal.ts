@@ -1,5 +1,7 @@
 // The authenticated caller of a request. Code that runs after authentication depends on nothing else.
 
+import { forbidden } from '#lib/errors.ts';
+
 export const scopes = ['inference', 'cloud'] as const;
 export type Scope = (typeof scopes)[number];
 
@@ -31,3 +33,8 @@ export type Principal = KeyPrincipal | SessionPrincipal;
 /** Id of the key or the person: the unit of fairness where callers share a resource. */
 export const idOf = (principal: Principal): string =>
   principal.kind === 'key' ? principal.keyId : principal.userId;
+
+export function checkRole(role: Role, allowed: readonly Role[]): void {
+  if (allowed.includes(role)) return;
+  throw forbidden(`This needs the role ${allowed.join(' or ')}; yours is ${role}.`);
+}

@@ -1,11 +1,10 @@
 // Joining, signing in, roles and sessions, through the dashboard's endpoints.
 
 import assert from 'node:assert';
-import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
 import { describe, test } from 'node:test';
 import { createHandClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
+import { beginPost } from '#test/support/late-body.ts';
 import { cookieOf, password, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const api = '/dashboard/api';
@@ -16,27 +15,6 @@ async function invite(server: TestServer, owner: TestServer['fetch'], role: stri
   const response = await owner(`${api}/invitations`, { json: { role } });
   const { link } = (await response.json()) as { link: string };
   return server.joinBy(link, `invited-${role}@example.com`);
-}
-
-/** Sends a request whose body is not whole. What is returned sends the rest, and resolves with the status. */
-async function beginPost(server: TestServer, cookie: string, path: string, json: object) {
-  const body = JSON.stringify(json);
-  const headers = {
-    cookie,
-    'content-type': 'application/json',
-    'content-length': body.length,
-    expect: '100-continue',
-  };
-  const outgoing = request(`${server.url}${path}`, { method: 'POST', headers });
-  const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
-  outgoing.flushHeaders();
-  await once(outgoing, 'continue');
-  return async () => {
-    outgoing.end(body);
-    const [response] = await answered;
-    response.resume();
-    return response.statusCode;
-  };
 }
 
 for (const database of databases) {
@@ -294,9 +272,11 @@ for (const database of databases) {
         (await server.fetch(`${api}/${path}`, { json })).status;
       const joinBy = (link?: string) =>
         post('join', { token: tokenOf(link), email: 'back@example.com', password });
+      const begin = (path: string, json: object) =>
+        beginPost(`${server.url}${path}`, { cookie: other.cookie }, JSON.stringify(json));
       const late = [
-        await beginPost(server, other.cookie, `${api}/api-keys`, { label: 'late' }),
-        await beginPost(server, other.cookie, '/api/v1/ssh-keys', { name: 'late' }),
+        await begin(`${api}/api-keys`, { label: 'late' }),
+        await begin('/api/v1/ssh-keys', { name: 'late' }),
       ];
       const events = await other(`${api}/events`);
       await owner(`${api}/members/${id}`, { method: 'PATCH', json: { role: 'member' } });
@@ -309,6 +289,22 @@ for (const database of databases) {
       for (const finish of late) assert.equal(await finish(), 401);
       // Ends: otherwise the test would time out.
       assert.match(await events.text(), /ready/);
+    });
+
+    test('a person whom another server has just removed changes nothing', async () => {
+      // A session is cached for a second, which does not pass.
+      const clock = createHandClock();
+      const server = await startTestServer({ database, clock });
+      const another = await startTestServer({ clock, on: server });
+      const owner = await server.join();
+      const { id: ownerId } = (await (await owner(`${api}/me`)).json()) as { id: string };
+      const other = another.withCookie((await invite(server, owner, 'owner')).cookie);
+      const { id } = (await (await other(`${api}/me`)).json()) as { id: string };
+      await owner(`${api}/members/${id}`, { method: 'DELETE' });
+      const created = await other(`${api}/api-keys`, { json: { label: 'late' } });
+      assert.equal(created.status, 401);
+      const demoted = { method: 'PATCH', json: { role: 'viewer' } };
+      assert.equal((await other(`${api}/members/${ownerId}`, demoted)).status, 401);
     });
 
     test('a cookie sent by another site’s page changes nothing', async () => {

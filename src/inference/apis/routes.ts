@@ -65,14 +65,14 @@ export interface InferenceParts {
 
 /** The routes that generate nothing, by the prefix of their scope. */
 const otherRoutes: Readonly<Record<string, AddRoutes>> = {
-  '/v1'(scope, { catalog, files, batches, responses, sleep }, follow) {
+  '/v1'(scope, { authenticator, catalog, files, batches, responses, sleep }, follow) {
     modelRoutes(scope, catalog);
     if (sleep !== null)
       scope.post('/sleep', { schema: { hide: true } }, async () => {
         await sleep();
         return {};
       });
-    fileRoutes(scope, files);
+    fileRoutes(scope, files, authenticator);
     batchRoutes(scope, batches);
     storedRoutes(scope, responses, follow);
   },

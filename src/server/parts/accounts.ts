@@ -68,7 +68,7 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
     invitations,
     passwordResets,
     signIn,
-    authenticator: createAuthenticator(apiKeys, sessions, isHttps(config)),
+    authenticator: createAuthenticator(apiKeys, sessions, { secure: isHttps(config), clock }),
     members: createMembers(db, audit, { sessions, apiKeys }),
     conversations: createConversations(db, clock, audit),
     presets: createPresets(db),

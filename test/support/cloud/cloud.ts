@@ -169,7 +169,7 @@ export async function startCloud(
   });
   await app.register(cookie);
   const parts = {
-    authenticator: createAuthenticator(apiKeys, sessions, false),
+    authenticator: createAuthenticator(apiKeys, sessions, { secure: false, clock }),
     limiter: createRateLimiter(clock),
     limits: options.limits ?? { requests: null, launches: null },
     cloud,

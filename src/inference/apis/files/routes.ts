@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { principalOf } from '#accounts/authenticate.ts';
+import { type Authenticator, principalOf } from '#accounts/authenticate.ts';
 import type { FileRow } from '#db/batch-rows.ts';
 import { discard } from '#http/body/bodies.ts';
 import { allowLongBody } from '#http/body/upload-timeout.ts';
@@ -19,8 +19,12 @@ const consumes = ['multipart/form-data'];
 const maxUploads = 64;
 const defaultLimit = 10_000;
 
-export function fileRoutes(scope: FastifyInstance, files: Files): void {
-  scope.register(async (app) => uploadRoute(app, files));
+export function fileRoutes(
+  scope: FastifyInstance,
+  files: Files,
+  authenticator: Authenticator,
+): void {
+  scope.register(async (app) => uploadRoute(app, files, authenticator));
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   app.get(
     '/files',
@@ -66,7 +70,7 @@ export function fileRoutes(scope: FastifyInstance, files: Files): void {
 }
 
 /** In a scope of its own, because only this route reads forms. */
-function uploadRoute(app: FastifyInstance, files: Files): void {
+function uploadRoute(app: FastifyInstance, files: Files, authenticator: Authenticator): void {
   let uploads = 0;
   app.addContentTypeParser('multipart/form-data', (request, payload, done) => {
     allowLongBody(request.raw);
@@ -91,7 +95,9 @@ function uploadRoute(app: FastifyInstance, files: Files): void {
       uploads++;
       try {
         if (uploads > maxUploads) throw uploadsBusy();
-        return toFileObject(await receiveUpload(files, principalOf(request).accountId, raw));
+        const recheck = () => authenticator.recheck(request, 'inference');
+        const { accountId } = principalOf(request);
+        return toFileObject(await receiveUpload(files, accountId, raw, recheck));
       } catch (error) {
         // Most clients read the response only after they have sent everything.
         if (!raw.complete) discard(raw, files.limits.maxFileBytes);

@@ -16,17 +16,22 @@ interface Form {
 const limits = { fieldNameSize: 100, fieldSize: 1_000, fields: 20, parts: 22, headerPairs: 20 };
 const maxNameLength = 255;
 
-/** Stores the file of a form. After a failure the rest of the request is left unread. */
+/**
+ * Stores the file of a form. `recheck` is called before the file becomes visible: the form may take minutes to arrive, and
+ * the caller may have lost the right meanwhile. After a failure the rest of the request is left unread.
+ */
 export async function receiveUpload(
   files: Files,
   accountId: string,
   raw: IncomingMessage,
+  recheck: () => Promise<void>,
 ): Promise<FileRow> {
   const id = await files.begin(accountId);
   try {
     const store = (content: Readable) => storeContent(files, accountId, id, content);
     const { filename, fields } = await readForm(raw, store);
     if (fields.get('purpose') !== 'batch') throw wrongPurpose(fields.get('purpose'));
+    await recheck();
     return await files.finish(accountId, id, { filename, keepMs: toKeepMs(fields) });
   } catch (error) {
     await files.abandon(id);
