@@ -33,7 +33,7 @@ export const serverSilent = (name: string) =>
 
 export const doesNotFit = (model: string, need: string) =>
   conflict(
-    `${model} does not fit: it needs ${need}. Lower target or the context, quantise the model, or set check_memory to false.`,
+    `${model} does not fit: it needs ${need}. Lower target or the context, or quantise the model. To start it anyway, turn the memory check off: \`--no-check-memory\`, \`check_memory: false\` in the configuration file, or Check memory in the dashboard.`,
   );
 
 export const onlyChatModels = (model: string, kind: string) =>

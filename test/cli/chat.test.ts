@@ -90,7 +90,9 @@ describe('millrace run and chat', () => {
     );
     const unknown = await run(['run', 'Hello', '--model', 'nonesuch']);
     assert.equal(unknown.code, 1);
-    assert.match(unknown.stderr, /nonesuch/);
+    assert.match(unknown.stderr, /^There is no model nonesuch\. There are: .*hermes3-8b/);
+    const typo = await run(['run', 'Hello', '--model', 'hermes-8b']);
+    assert.equal(typo.stderr, 'There is no model hermes-8b. Did you mean hermes3-8b?\n');
     const cut = await run(['run', 'Hello', '--model', broken]);
     assert.equal(cut.code, 1);
     assert.match(cut.stderr, /^[A-Z].*\.\n$/);
@@ -135,7 +137,7 @@ describe('millrace run and chat', () => {
       ['wheel', ctrlC],
       ['Cancelled.', ''],
       ['> ', '/model nonesuch\r'],
-      ['does not exist', ''],
+      ['There is no model nonesuch', ''],
       ['> ', `/model ${model}\r`],
       [`Now talking to ${model}`, ''],
       ['> ', 'Hello\r'],

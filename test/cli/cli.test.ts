@@ -115,7 +115,7 @@ describe('the CLI', () => {
       [unconfirmed.code, unconfirmed.stderr],
       [
         1,
-        `Revoke API key ci (${id})? Requests with it will fail. Standard input is not a terminal, so this needs --yes. Nothing was changed.\n`,
+        `Revoke API key ci (${id})? New requests with it will be refused, and its batches cancelled. Standard input is not a terminal, so this needs --yes. Nothing was changed.\n`,
       ],
     );
     const unknown = await runMillrace(['keys', 'revoke', 'cd', '--yes'], { env });

@@ -142,7 +142,8 @@ describe('deployments', { skip: noBrowser }, () => {
   });
 
   test('a name that is taken is refused at its field', async () => {
-    await open('deployments/-/new');
+    // The address that people type. It leads to the dialog, because no deployment has this name.
+    await open('deployments/new');
     await fillIn();
     await button('Deploy').click();
     const field = dialog().getByRole('textbox', { name: 'Name', description: /called hermes/ });

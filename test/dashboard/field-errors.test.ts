@@ -1,4 +1,4 @@
-// What the server refuses is said at the field that it is about, in words, in every form. The field gets the focus.
+// What the server or the browser refuses is said at the field that it is about, in words, in every form. The field gets the focus.
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -33,6 +33,27 @@ const refused: Refused[] = [
     submit: 'Save',
     at: 'Monthly budget',
     text: /^This must be at most 1000000, got 2000000\.$/,
+  },
+  {
+    path: 'api-keys/new',
+    fields: { Label: 'a', 'Tokens per minute': '1.5' },
+    submit: 'Create API key',
+    at: 'Tokens per minute',
+    text: /^Enter a whole number\.$/,
+  },
+  {
+    path: 'filesystems/new',
+    fields: { Name: '2nd disk' },
+    submit: 'Create filesystem',
+    at: 'Name',
+    text: /^This must be letters, digits and hyphens, the first a letter\.$/,
+  },
+  {
+    path: `models/add-backend/model=${model}`,
+    fields: { Name: 'one', 'Base URL': '10.0.0.5:8000' },
+    submit: 'Check backend',
+    at: 'Base URL',
+    text: /^Enter an address that starts with http:/,
   },
   {
     path: 'ssh-keys/new',
@@ -158,15 +179,24 @@ describe('errors of fields', { skip: noBrowser }, () => {
     await error.waitFor({ state: 'detached' });
   });
 
-  test('an email address that is taken is said at its field', async () => {
+  test('sign-up says at its fields what is missing, malformed, too short or taken', async () => {
     const invited = await post(page, `${dashboard.url}/dashboard/api/invitations`, {
       role: 'member',
     });
     const { page: guest } = await openPage();
     await guest.goto(invited.link);
+    const proceed = guest.getByRole('button', { name: 'Continue' });
+    await proceed.click();
+    await guest.getByText('This is required.').waitFor();
+    await guest.getByLabel('Email').fill('owner');
+    await proceed.click();
+    await guest.getByText('Enter an email address such as ann@example.com.').waitFor();
     await guest.getByLabel('Email').fill('owner@example.com');
+    await guest.getByLabel('Password', { exact: true }).pressSequentially('short');
+    await proceed.click();
+    await guest.getByText('Use at least 10 characters.').waitFor();
     await guest.getByLabel('Password', { exact: true }).fill(password);
-    await guest.getByRole('button', { name: 'Continue' }).click();
+    await proceed.click();
     await guest.getByText('This email address is taken.').waitFor();
     assert.equal(await guest.getByLabel('Email').getAttribute('aria-invalid'), 'true');
   });

@@ -6,13 +6,22 @@ import type { UsageRequest } from '#accounts/usage/schema.ts';
 import { toHourlyPrice, toPercent, toSize, toTokenPrice } from '#lib/format.ts';
 import { toProjection } from '../../web/src/home/projection.ts';
 import { toSpeed } from '../../web/src/usage/request-speed.ts';
+import { toLastWeek } from '../../web/src/usage/time-range.ts';
 
 describe('computed on home', () => {
-  test('a projection adds the remaining days of the UTC month', () => {
+  test('a projection adds the rest of the UTC month at the rate of the last 7 days', () => {
     const noon = Date.parse('2026-11-21T12:00:00Z');
-    assert.equal(toProjection(10, 2, noon), 10 + 2 * 9.5);
-    assert.equal(toProjection(10, 0, noon), 10);
-    assert.equal(toProjection(1, 1, Date.parse('2026-12-31T12:00:00Z')), 1.5);
+    const since = toLastWeek(noon).from;
+    assert.equal(since, Date.parse('2026-11-15T00:00:00Z'));
+    // 6.5 days have passed since then, and 9.5 remain.
+    assert.equal(toProjection(10, { cost: 13, since }, noon), 10 + 2 * 9.5);
+    assert.equal(toProjection(10, { cost: 0, since }, noon), 10);
+  });
+
+  test('on the first of a month, a projection uses days of the month before', () => {
+    const midnight = Date.parse('2026-12-01T00:00:00Z');
+    const since = toLastWeek(midnight).from;
+    assert.equal(toProjection(0, { cost: 12, since }, midnight), 2 * 31);
   });
 
   test('a response that is too short has no speed', () => {

@@ -104,7 +104,8 @@ describe('home', { skip: noBrowser }, () => {
     await sendChat(dashboard.url, key, { model });
     const row = attention().getByRole('listitem').first();
     await row.getByText(`Backend one of ${model}`).waitFor();
-    await until('the error is shown', async () => /not listening/.test(await row.innerText()));
+    const refused = `${upstream.url}: The backend is not listening.`;
+    await until('the error is shown', async () => (await row.innerText()).includes(refused));
     await checkAppearance(page, 'home-used');
     await row.getByRole('link', { name: `Backend one of ${model}` }).click();
     await page.getByRole('heading', { name: model, level: 1 }).waitFor();

@@ -124,7 +124,9 @@ describe('the shell', { skip: noBrowser }, () => {
     await open('filesystems');
     await heading('Filesystems').waitFor();
     await page.route('**/dashboard/api/**', (route) => route.abort());
-    const notice = page.getByText('The server does not respond.');
+    const notice = page.getByText(
+      /^The server does not respond\. This page has not been updated since \d\d:\d\d \(.+\)\.$/,
+    );
     await until('the notice', async () => {
       await page.clock.fastForward(10_000);
       return (await notice.count()) === 1;

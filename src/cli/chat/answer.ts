@@ -5,6 +5,7 @@ import { styleText } from 'node:util';
 import type { Client } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
 import { EventTooLongError, readEvents } from '#lib/read-events.ts';
+import { throwUnknown } from './choose-model.ts';
 import { createMarkdown, type MarkdownStream } from './markdown.ts';
 
 export interface Message {
@@ -44,7 +45,9 @@ export async function streamAnswer(
   { signal, write }: AnswerOptions,
 ): Promise<Answer> {
   const request = { model, messages, stream: true, stream_options: { include_usage: true } };
-  const { headers, body } = await client.postStream('/v1/chat/completions', request, signal);
+  const { headers, body } = await client
+    .postStream('/v1/chat/completions', request, signal)
+    .catch((error) => throwUnknown(client, model, error));
   const served_by = headers.get('x-served-by');
   let [content, reasoning] = ['', ''];
   let finish_reason: string | null = null;

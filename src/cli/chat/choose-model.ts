@@ -2,15 +2,18 @@
 // the playground selects.
 
 import { readBackends } from '#cli/backends/list.ts';
-import type { Client } from '#cli/client.ts';
+import { type Client, RefusedError } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
 import type { Model } from '#inference/schema.ts';
+import { nearest } from '#lib/nearest.ts';
 
 /** The default of the playground. */
 const preferred = 'llama3.1-8b-instruct';
 /** Models that are tried before the search is given up. */
 const maxTried = 50;
+/** Ids that an error names. */
+const maxNamed = 10;
 
 /** Only a session can see backends. With an API key it is the first model that chats. */
 export async function chooseModel(client: Client, wanted: string | undefined): Promise<string> {
@@ -32,11 +35,26 @@ const byPreference = (ids: readonly string[]) =>
 
 /** Throws a CliError if the server does not know the model, or if it does not chat. */
 export async function requireModel(client: Client, id: string): Promise<void> {
-  await client.get<Model>(`/v1/models/${encodeURIComponent(id)}`);
+  await client
+    .get<Model>(`/v1/models/${encodeURIComponent(id)}`)
+    .catch((error) => throwUnknown(client, id, error));
   if (await canChat(client, id)) return;
   throw new CliError(
     `${id} does not chat: it computes embeddings or ranks documents. See docs/embeddings.md.`,
   );
+}
+
+/** Says which models there are if the error means that this one does not exist. */
+export async function throwUnknown(client: Client, wanted: string, error: unknown): Promise<never> {
+  if (!(error instanceof RefusedError && error.status === 404)) throw error;
+  const { data } = await client.get<{ data: Model[] }>('/v1/models');
+  const ids = data.map(({ id }) => id);
+  const match = nearest(wanted, ids);
+  const more = ids.length > maxNamed ? ', and others: see `millrace models list`' : '';
+  const hint = match
+    ? `Did you mean ${match}?`
+    : `There are: ${ids.slice(0, maxNamed).join(', ')}${more}.`;
+  throw new CliError(`There is no model ${wanted}. ${hint}`);
 }
 
 /** Ollama's API says what a model can do. */

@@ -28,6 +28,8 @@ const words: Readonly<Record<string, string>> = {
   '^[a-zA-Z]+[0-9a-zA-Z\\-]*$': 'letters, digits and hyphens, the first a letter',
   '^[a-z0-9][0-9a-z\\-]{0,62}$':
     'at most 63 lower-case letters, digits and hyphens, the first a letter or digit',
+  '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$':
+    'at most 63 lower-case letters, digits and hyphens, the first and the last a letter or digit',
   '^[a-z][a-z0-9\\-:]+$': 'lower-case letters, digits, hyphens and colons, the first a letter',
 };
 

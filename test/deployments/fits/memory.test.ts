@@ -122,7 +122,7 @@ describe('a deployment', () => {
     assert.equal(status, 409);
     assert.match(
       error?.message ?? '',
-      /does not fit: it needs \d+\.\d of \d+\.\d GiB: weights 756\.0, KV cache 6\d\.\d \(1 × 131,072 tokens\), overhead 16\.1\. .* check_memory to false/,
+      /does not fit: it needs \d+\.\d of \d+\.\d GiB: weights 756\.0, KV cache 6\d\.\d \(1 × 131,072 tokens\), overhead 16\.1\. .* `--no-check-memory`, `check_memory: false` in the configuration file/,
     );
     const created = await deployments.create('large', { ...large, check_memory: false });
     assert.equal(created.status, 200);

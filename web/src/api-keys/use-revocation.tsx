@@ -11,8 +11,8 @@ export const useRevocation = (onDeleted?: () => void) =>
     nameOf: ({ label }) => label,
     warning: ({ hint }) => (
       <>
-        Programs that use <Code className="breakable">{hint}</Code> lose access immediately. This
-        can’t be undone.
+        New requests with <Code className="breakable">{hint}</Code> are refused immediately.
+        Requests in progress finish. Batches and background responses end. This can’t be undone.
       </>
     ),
     pathOf: ({ id }) => `/dashboard/api/api-keys/${id}`,

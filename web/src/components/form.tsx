@@ -1,9 +1,11 @@
-// A form and its error: shown at the field that it is about, which gets the focus, or below the fields.
+// A form and its error, from the server or the browser: shown at the field that it is about, which gets the focus, or
+// below the fields.
 
 import { Stack, type StackProps } from '@mantine/core';
-import { type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { type FormEvent, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { handleSubmit } from '../browser/form-data.ts';
-import { findFieldError } from '../field-errors.ts';
+import { findProblem } from '../browser/invalid-field.ts';
+import { type FieldProblem, findFieldError } from '../field-errors.ts';
 import { ErrorNotice } from './error-notice.tsx';
 import { FieldErrorContext } from './fields.tsx';
 
@@ -18,8 +20,11 @@ interface FormProps {
   children: ReactNode;
 }
 
-export function Form({ onSubmit, onChange, error, maw, actions, children }: FormProps) {
+export function Form({ onSubmit, onChange, error: refusal, maw, actions, children }: FormProps) {
   const form = useRef<HTMLFormElement>(null);
+  /** What the browser found wrong when the form was last submitted. */
+  const [problem, setProblem] = useState<FieldProblem | null>(null);
+  const error = problem ?? refusal;
   /** An error of a field, which disappears once the form changes. */
   const [dismissed, setDismissed] = useState<unknown>(null);
   const about = useMemo(
@@ -45,8 +50,19 @@ export function Form({ onSubmit, onChange, error, maw, actions, children }: Form
     if (about !== undefined) setDismissed(error);
     onChange?.();
   };
+  const submit = handleSubmit((data) => {
+    setProblem(null);
+    onSubmit(data);
+  });
+  /** Comes for every invalid field. The browser shows a bubble at the first one where it is not prevented. */
+  function refuse(event: FormEvent<HTMLFormElement>) {
+    const found = findProblem(event.currentTarget);
+    if (found === undefined) return;
+    event.preventDefault();
+    setProblem(found);
+  }
   return (
-    <form ref={form} onSubmit={handleSubmit(onSubmit)} onChange={change}>
+    <form ref={form} onSubmit={submit} onInvalidCapture={refuse} onChange={change}>
       <Stack maw={maw}>
         <FieldErrorContext value={about}>{children}</FieldErrorContext>
         {!placed && error !== dismissed && <ErrorNotice error={error} />}

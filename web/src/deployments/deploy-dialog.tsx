@@ -133,7 +133,6 @@ function NameField({ model }: { model: string | null }) {
       onChange={(event) => setTyped(event.currentTarget.value)}
       required
       maxLength={63}
-      pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
     />
   );
 }

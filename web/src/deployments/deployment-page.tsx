@@ -3,7 +3,7 @@
 import { Anchor, Button, Group, Skeleton } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { Link, Redirect, useLocation } from 'wouter';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { ApiError, post } from '../api.ts';
 import { EmptyState } from '../components/empty-state.tsx';
@@ -15,7 +15,13 @@ import { DeployDialog } from './deploy-dialog.tsx';
 import { DeploymentCost } from './deployment-cost.tsx';
 import { DeploymentFacts } from './deployment-facts.tsx';
 import { DeploymentStatus } from './deployment-status.tsx';
-import { deploymentsKey, toApiPath, toDeploymentKey, useDeployment } from './deployments.ts';
+import {
+  deploymentsKey,
+  newDeploymentPath,
+  toApiPath,
+  toDeploymentKey,
+  useDeployment,
+} from './deployments.ts';
 import { EngineLog } from './engine-log.tsx';
 import { Replicas } from './replicas.tsx';
 
@@ -29,7 +35,10 @@ export default function DeploymentPage({ name }: { name: string }) {
     mutationFn: (action: Action) => post(`${toApiPath(name)}/${action}`),
     onSuccess: () => client.invalidateQueries({ queryKey: toDeploymentKey(name) }),
   });
-  if (query.error instanceof ApiError && query.error.status === 404) return <GoneDeployment />;
+  if (query.error instanceof ApiError && query.error.status === 404) {
+    // The address that people type. A deployment may have this name, too.
+    return name === 'new' ? <Redirect to={newDeploymentPath} replace /> : <GoneDeployment />;
+  }
   const deployment = query.data?.data;
   return (
     <Page

@@ -1,10 +1,10 @@
-// What the month will have cost if it goes on as in the last day, and how much of the account's budget is used.
+// What the month will have cost at the rate of the last 7 days, and how much of the account's budget is used.
 // The budget covers models only.
 
 import { Progress, Text } from '@mantine/core';
 import { toMoney, toPercent } from '#lib/format.ts';
 import { useAccountLimits } from '../api-keys/limits.ts';
-import { toLastDay } from '../usage/time-range.ts';
+import { toLastWeek } from '../usage/time-range.ts';
 import { useTotals } from '../usage/usage-data.ts';
 import { toProjection } from './projection.ts';
 
@@ -16,12 +16,15 @@ interface BudgetProps {
 
 export function Budget({ models, machines }: BudgetProps) {
   const account = useAccountLimits();
-  const day = useTotals(toLastDay(Date.now()));
+  const week = toLastWeek(Date.now());
+  const recent = useTotals(week);
   const budget = account.data?.limits.monthly_budget ?? null;
   const now = Date.now();
-  const perDay = { models: day.models?.cost ?? 0, machines: day.machines?.cost ?? 0 };
-  const total = toProjection(models + machines, perDay.models + perDay.machines, now);
-  const isOver = budget !== null && toProjection(models, perDay.models, now) > budget;
+  const project = (soFar: number, cost: number) =>
+    toProjection(soFar, { cost, since: week.from }, now);
+  const recentModels = recent.models?.cost ?? 0;
+  const total = project(models + machines, recentModels + (recent.machines?.cost ?? 0));
+  const isOver = budget !== null && project(models, recentModels) > budget;
   const percent = budget === null ? 0 : Math.min(100, (models / budget) * 100);
   return (
     <div className="budget">
@@ -40,7 +43,7 @@ export function Budget({ models, machines }: BudgetProps) {
       </Text>
       {total > 0 && (
         <Text size="xs" c="dimmed" data-tone={isOver ? 'warning' : undefined}>
-          {toMoney(total)} by the end of the month at the rate of the last 24 hours
+          {toMoney(total)} by the end of the month at the rate of the last 7 days
           {isOver && ', which exceeds the budget'}
         </Text>
       )}

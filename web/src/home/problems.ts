@@ -107,7 +107,8 @@ const toBackendProblems = (backends: BackendView[]): Problem[] =>
         tone,
         title: `Backend ${backend.name} of ${backend.model}`,
         state: word,
-        detail: backend.reason ?? backend.last_error,
+        detail:
+          [backend.url, backend.reason ?? backend.last_error].filter(Boolean).join(': ') || null,
         href: toModelPath(backend.model),
       };
     });

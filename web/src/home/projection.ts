@@ -1,10 +1,16 @@
 // The cost of a month that is not over.
 
-const dayMs = 86_400_000;
+export interface RecentCost {
+  /** US dollars from `since` until now. */
+  cost: number;
+  /** Milliseconds since the epoch. */
+  since: number;
+}
 
-/** What a month will have cost if each of its remaining days costs the same. Rounded to cents. */
-export function toProjection(soFar: number, perDay: number, now: number): number {
+/** What a month will have cost if the rest of it goes on at the recent rate. Rounded to cents. */
+export function toProjection(soFar: number, recent: RecentCost, now: number): number {
   const date = new Date(now);
   const end = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
-  return Math.round((soFar + (perDay * (end - now)) / dayMs) * 100) / 100;
+  const perMs = recent.cost / Math.max(1, now - recent.since);
+  return Math.round((soFar + perMs * (end - now)) * 100) / 100;
 }

@@ -6,6 +6,9 @@ import { ApiError } from '../api.ts';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { useMeQuery } from '../current-user.ts';
 
+/** In the time zone of the browser. */
+const clockTime = new Intl.DateTimeFormat('en', { timeStyle: 'short', hourCycle: 'h23' });
+
 export function ServerBanner() {
   const me = useMeQuery();
   if (!(me.error instanceof ApiError) || me.error.status !== 0) return null;
@@ -13,8 +16,10 @@ export function ServerBanner() {
     <div role="status" className="server-banner">
       <IconPlugConnectedX size={18} stroke={1.7} aria-hidden />
       <span>
-        The server does not respond. What you see was last updated{' '}
-        <RelativeTime at={new Date(me.dataUpdatedAt).toISOString()} />.
+        The server does not respond. This page has not been updated since{' '}
+        {clockTime.format(me.dataUpdatedAt)} (
+        <RelativeTime at={new Date(me.dataUpdatedAt).toISOString()} />
+        ).
       </span>
       <Button
         size="compact-xs"

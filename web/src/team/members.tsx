@@ -110,7 +110,7 @@ const RemovalWarning = ({ member, isMe, revokesKeys, onChange }: RemovalWarningP
       <Checkbox
         mt="md"
         label={`Revoke the ${member.api_keys === 1 ? 'API key' : `${member.api_keys} API keys`} ${isMe ? 'you' : 'they'} created`}
-        description="Programs that use a revoked key lose access immediately. Keys that are not revoked stay in the account and keep working."
+        description="New requests with a revoked key are refused immediately. Keys that are not revoked stay in the account and keep working."
         checked={revokesKeys}
         onChange={({ currentTarget }) => onChange(currentTarget.checked)}
       />

@@ -73,6 +73,10 @@ export const toThisMonth = (now: number): TimeRange =>
 export const toLastDay = (now: number): TimeRange =>
   toRange({ range: '24h', step: null, from: null, to: null }, now);
 
+/** Today and the six days before it, as "7 days" on the usage page. */
+export const toLastWeek = (now: number): TimeRange =>
+  toRange({ range: '7d', step: null, from: null, to: null }, now);
+
 function toDay(text: string | null): number | null {
   const at = /^\d{4}-\d\d-\d\d$/.test(text ?? '') ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
   return Number.isNaN(at) ? null : at;
