@@ -106,14 +106,15 @@ const countModels = (backends: readonly BackendView[]) =>
 const renderBackends = (backends: readonly BackendView[]) =>
   toTable(
     'backends',
-    ['MODEL', 'BACKEND', 'STATE', 'RUNNING', 'QUEUED', 'LAST ERROR'],
+    ['MODEL', 'BACKEND', 'ADDRESS', 'STATE', 'RUNNING', 'QUEUED', 'LAST ERROR'],
     backends.map((backend) => [
       backend.model,
       backend.name,
+      backend.url ?? '-',
       toState(backend),
       String(backend.outstanding),
       String(backend.queued),
       backend.reason ?? backend.last_error ?? '-',
     ]),
-    ['QUEUED', 'RUNNING'],
+    ['QUEUED', 'RUNNING', 'ADDRESS'],
   );

@@ -68,6 +68,9 @@ describe('millrace backends', () => {
     const models = await run(['models', 'list']);
     assert.match(models.stdout, /hermes3-8b +NousResearch +box\n/);
     assert.match(models.stdout, /lfm-40b +LiquidAI +stand-in, not the real model\n/);
+    const unlisted = 'hermes-3-llama-3.1-405b-fp8-128k';
+    assert.match(models.stdout, new RegExp(`\n${unlisted} +NousResearch +stand-in`));
+    assert.ok(models.stdout.endsWith(`leaves out ${unlisted}, which answers by its id.\n`));
 
     assert.equal(
       (await backends('drain', `${model}/box`)).stdout,

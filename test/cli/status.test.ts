@@ -54,7 +54,7 @@ describe('millrace status', () => {
       `Spend     ${month} $0.00: $0.00 for models, $0.00 for machines`,
     ]);
     assert.match(stdout, /^Models {4}1 with a backend, \d+ answered by the stand-in$/m);
-    assert.match(stdout, /^hermes3-8b +box +healthy +0 +0 +-$/m);
+    assert.match(stdout, /^hermes3-8b +box +http:\S+ +healthy +0 +0 +-$/m);
 
     const json = JSON.parse((await runMillrace(['status', '--json'], { env })).stdout);
     assert.deepEqual([json.status, json.details.version], ['ok', millrace.version]);

@@ -54,6 +54,15 @@ describe('filesystems and firewall', { skip: noBrowser }, () => {
     await rule.getByLabel('Description').fill('web');
     await page.getByRole('button', { name: 'Save rules' }).click();
     await page.getByText('“web” is not a valid port').waitFor();
+    const inputs = rule.locator('input:visible, button:visible');
+    const tops = (await inputs.all()).map(async (one) =>
+      Math.round((await one.boundingBox())?.y ?? 0),
+    );
+    assert.equal(
+      new Set(await Promise.all(tops)).size,
+      1,
+      'the row is aligned, also with an error',
+    );
     await rule.getByLabel('Ports').fill('');
     await page.getByRole('button', { name: 'Save rules' }).click();
     await page.getByText(/^Enter a port such as 22, .* or all\.$/).waitFor();

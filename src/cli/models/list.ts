@@ -26,7 +26,7 @@ async function list(): Promise<View> {
   const isSignedIn = loadCredentials().session !== null;
   const overview = isSignedIn ? await readOverview() : null;
   const backends = isSignedIn ? await readBackends() : [];
-  const { data: models } = await createClient('any').get<{ data: Model[] }>('/v1/models');
+  const models = await readModels(overview);
   const data = models.map((model) => ({ ...model, ...toDetail(overview, backends, model.id) }));
   if (overview === null) {
     const rows = models.map(({ id, owned_by }) => [id, owned_by]);
@@ -41,10 +41,29 @@ async function list(): Promise<View> {
     ...(hasAliases ? [aliasesOf(id).join(', ')] : []),
   ]);
   const header = ['ID', 'OWNER', 'SERVED BY', ...(hasAliases ? ['ALIASES'] : [])];
-  const text = toTable('models', header, rows);
-  const hasWeights = overview.data.length > 0;
-  return { data, text: hasWeights ? `${text}\n\n${renderWeights(overview)}` : text };
+  const unlisted = findUnlisted(overview);
+  const parts = [
+    toTable('models', header, rows),
+    ...(unlisted.length > 0
+      ? [`GET /v1/models leaves out ${unlisted.join(', ')}, which answers by its id.`]
+      : []),
+    ...(overview.data.length > 0 ? [renderWeights(overview)] : []),
+  ];
+  return { data, text: parts.join('\n\n') };
 }
+
+/** Those of `/v1/models`, and those that only an overview shows. */
+async function readModels(overview: WeightsOverview | null): Promise<Model[]> {
+  const client = createClient('any');
+  const { data } = await client.get<{ data: Model[] }>('/v1/models');
+  const others = findUnlisted(overview).map((id) =>
+    client.get<Model>(`/v1/models/${encodeURIComponent(id)}`),
+  );
+  return [...data, ...(await Promise.all(others))];
+}
+
+const findUnlisted = (overview: WeightsOverview | null) =>
+  overview?.models.filter(({ listed }) => listed === false).map(({ id }) => id) ?? [];
 
 const renderWeights = (overview: WeightsOverview) =>
   toTable(
@@ -77,10 +96,11 @@ function toDetail(
   overview: WeightsOverview | null,
   backends: readonly BackendView[],
   id: string,
-): { aliases?: string[]; weights?: string | null; backends?: BackendView[] } {
+): { listed?: boolean; aliases?: string[]; weights?: string | null; backends?: BackendView[] } {
   if (overview === null) return {};
   const model = overview.models.find((one) => one.id === id);
   return {
+    listed: model?.listed ?? true,
     aliases: model?.aliases ?? [],
     weights: model?.weights ?? null,
     backends: backends.filter(({ model }) => model === id),

@@ -153,6 +153,7 @@ function toModelWeights(catalog: Catalog, entry: CatalogEntry, bindings: Binding
     id: entry.id,
     aliases: catalog.aliasesOf(entry.id),
     owned_by: entry.ownedBy,
+    listed: entry.listed,
     context_window: entry.contextWindow,
     price: { input, output },
     input: [...entry.input],

@@ -56,6 +56,8 @@ export const ModelWeights = Type.Object({
   /** Patterns of other names for it. */
   aliases: Type.Array(Type.String()),
   owned_by: Type.String(),
+  /** False: it answers by its id, but `GET /v1/models` leaves it out. */
+  listed: Type.Boolean(),
   context_window: Type.Integer(),
   /** US dollars per million tokens. */
   price: Type.Object({ input: Type.Number(), output: Type.Number() }),

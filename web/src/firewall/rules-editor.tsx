@@ -68,7 +68,7 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
           />
           <ActionIcon
             variant="default"
-            size="lg"
+            size="input-sm"
             aria-label={`Remove rule ${index + 1}`}
             onClick={() => remove(index)}
           >

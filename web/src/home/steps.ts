@@ -6,6 +6,7 @@ import { useBackends } from '../models/backends.ts';
 import { useApiKeys, useMembers } from '../queries.ts';
 import { toThisMonth } from '../usage/time-range.ts';
 import { useTotals, useUsage } from '../usage/usage-data.ts';
+import type { UsagePoint } from '../usage/usage-totals.ts';
 
 export interface Step {
   name: string;
@@ -13,6 +14,8 @@ export interface Step {
   href: string;
   isDone: boolean;
 }
+
+const succeeded = ({ requests, errors }: UsagePoint['totals']) => requests > errors;
 
 /** Undefined until all of them are known. Only owners add backends and invite people. */
 export function useSteps(): Step[] | undefined {
@@ -46,7 +49,7 @@ export function useSteps(): Step[] | undefined {
       name: 'Chat with a model',
       text: 'Try a model in the playground, and copy the code of the chat.',
       href: '/playground',
-      isDone: usage.some(({ group }) => group === ''),
+      isDone: usage.some(({ group, totals }) => group === '' && succeeded(totals)),
     },
     {
       name: 'Create an API key',
@@ -59,7 +62,7 @@ export function useSteps(): Step[] | undefined {
       name: 'Send a request',
       text: 'Run the code below with your key.',
       href: '/usage/requests',
-      isDone: usage.some(({ group }) => group !== ''),
+      isDone: usage.some(({ group, totals }) => group !== '' && succeeded(totals)),
     },
     {
       name: 'Launch a machine',

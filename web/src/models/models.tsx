@@ -156,6 +156,7 @@ const ModelId = ({ model }: { model: ModelWeights }) => (
     </Group>
     <Text size="xs" c="dimmed">
       {model.owned_by}
+      {!model.listed && ' · not listed by /v1/models'}
       {model.aliases.length > 0 && ` · also ${model.aliases.join(', ')}`}
     </Text>
   </div>

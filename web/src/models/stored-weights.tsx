@@ -19,13 +19,12 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
   const removal = useDelete<Row>({
     action: 'Remove',
     nameOf: ({ name }) => toShortName(name),
-    warning: ({ models, deployments }) => {
-      if (deployments.length > 0)
-        return `First remove what uses these weights: ${deployments.join(', ')}.`;
-      return models.length === 0
+    warning: ({ models }) =>
+      models.length === 0
         ? 'No model uses these weights.'
-        : `The stand-in then answers for ${models.join(', ')}.`;
-    },
+        : `The stand-in then answers for ${models.join(', ')}.`,
+    // The column of models names them.
+    blockedReason: ({ deployments }) => (deployments.length > 0 ? 'in use' : null),
     pathOf: ({ name }) =>
       `/dashboard/api/weights/${name.split('/').map(encodeURIComponent).join('/')}`,
     queryKeys: [weightsKey],
