@@ -5,6 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
 import { toPageOptions } from '#accounts/paging.ts';
+import { createPersonStreams } from '#accounts/person-streams.ts';
 import { PageQuery, page } from '#accounts/schema.ts';
 import { CloudError } from '#cloud/errors.ts';
 import { listNetworkNotices } from '#cloud/hosts/host-view.ts';
@@ -17,11 +18,7 @@ import type { Capacity } from '#cloud/placement/capacity.ts';
 import type { Offers } from '#cloud/placement/instance-types.ts';
 import { IdParams, TagsChange } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire.ts';
-import { ClientDisconnect } from '#http/client-disconnect.ts';
-import { toHeaderObject } from '#http/header-list.ts';
-import { createEventStreams, eventStreamHeaders } from '#http/sse.ts';
 import { invalidBody, notFound } from '#lib/errors.ts';
-import { KeyCounts } from '#lib/memory/key-counts.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
 export interface CloudDashboardParts {
@@ -45,8 +42,6 @@ const TimeRange = Type.Object({
 
 /** A browser tab has one stream; more than this is a leak or an attack. */
 const maxStreamsPerPerson = 100;
-/** How often to check that the person is still signed in. */
-const recheckMs = 2000;
 
 export function cloudDashboardRoutes(
   scope: FastifyInstance,
@@ -109,50 +104,17 @@ function eventRoutes(
   authenticator: Authenticator,
   events: InstanceEvents,
 ): void {
-  const eventStreams = createEventStreams();
-  const open = new KeyCounts();
-  const streams = new Set<() => void>();
-  // Closing the server waits for open streams, and these never end by themselves.
-  app.addHook('preClose', async () => {
-    for (const end of streams) end();
-  });
+  const openStream = createPersonStreams(app, authenticator, maxStreamsPerPerson);
 
-  /**
-   * One event per change, with the id and the status of the instance. There is no HEAD: its response would
-   * wait for an end that never comes.
-   */
+  /** One event per change, with the id and the status of the instance. */
   app.get('/events', { exposeHeadRoute: false }, (request, reply) => {
-    const { accountId, userId } = sessionOf(request);
-    if (open.get(userId) >= maxStreamsPerPerson) {
-      throw invalidBody(`A person can have at most ${maxStreamsPerPerson} event streams open.`);
-    }
-    open.add(userId);
-    reply.hijack();
-    const own = reply.getHeaders() as Record<string, string>;
-    const headers = Object.entries({ ...own, ...toHeaderObject(eventStreamHeaders) }).flat();
-    const stream = eventStreams.open(reply.raw, headers, {
-      signal: new ClientDisconnect(reply.raw),
-    });
-    const end = () => stream.end();
+    const stream = openStream(request, reply);
     stream.send(JSON.stringify({ type: 'ready' }));
-    const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {
+    const unsubscribe = events.subscribe(sessionOf(request).accountId, ({ instanceId, status }) => {
       // A slow reader loses events instead of filling the memory. It reads the list anyway.
-      if (reply.raw.writableNeedDrain) return;
+      if (stream.isFull()) return;
       stream.send(JSON.stringify({ type: 'instance', id: instanceId, status }));
     });
-    const recheck = setInterval(() => {
-      // While the database is unavailable, the stream goes on.
-      authenticator.findSession(request).then(
-        (session) => session ?? end(),
-        () => {},
-      );
-    }, recheckMs).unref();
-    streams.add(end);
-    reply.raw.once('close', () => {
-      clearInterval(recheck);
-      unsubscribe();
-      streams.delete(end);
-      open.remove(userId);
-    });
+    stream.onClose(unsubscribe);
   });
 }

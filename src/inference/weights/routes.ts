@@ -1,14 +1,13 @@
 // The dashboard's and the CLI's endpoints for weights: list what is on disk and what it serves, pull, remove.
 
-import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
+import { createPersonStreams, type PersonStream } from '#accounts/person-streams.ts';
 import { IdParams } from '#accounts/schema.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
-import { rateLimited } from '#lib/errors.ts';
 import { type Bindings, kindOf } from './bindings.ts';
 import { type ChosenFile, quantOf } from './choose.ts';
 import { weightsErrorFormat } from './errors.ts';
@@ -33,15 +32,14 @@ export interface WeightsParts {
 }
 
 const watchEveryMs = 300;
-const aliveEveryMs = 15_000;
-const maxWatchers = 64;
+const maxWatchedPerPerson = 16;
 
 export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { catalog, store, bindings, pulls } = parts;
   applyErrorFormat(scope, weightsErrorFormat, { maxBytes: 65_536, anyContentType: false });
   parts.authenticator.requireSession(scope);
-  let watchers = 0;
+  const openStream = createPersonStreams(scope, parts.authenticator, maxWatchedPerPerson);
 
   app.get('/', async (request) => {
     const [weights, rows] = await Promise.all([
@@ -58,16 +56,14 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
   app.get('/pulls/:id', { schema: { params: IdParams } }, async (request) =>
     toPull(await pulls.get(sessionOf(request).accountId, request.params.id)),
   );
-  app.get('/pulls/:id/events', { schema: { params: IdParams } }, async (request, reply) => {
+  const events = { schema: { params: IdParams }, exposeHeadRoute: false };
+  app.get('/pulls/:id/events', events, async (request, reply) => {
     const first = await pulls.get(sessionOf(request).accountId, request.params.id);
-    if (watchers >= maxWatchers) throw rateLimited('Too many pulls are being watched.', 5_000);
-    watchers += 1;
-    const stream = Readable.from(watch(parts, first));
-    stream.once('close', () => {
-      watchers -= 1;
-    });
-    reply.headers({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
-    return reply.send(stream);
+    const stream = openStream(request, reply);
+    await watch(parts, first, stream).catch((err: unknown) =>
+      request.log.error({ err, request_id: request.id }, 'cannot watch a pull'),
+    );
+    stream.end();
   });
 
   app.post('/pulls', { schema: { body: NewPull } }, async (request, reply) => {
@@ -92,24 +88,19 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
   });
 }
 
-/** Server-sent events: the pull after each change, until it has ended. */
-async function* watch(
+/** Sends the pull after each change, until it has ended. */
+async function watch(
   { pulls, isStopping }: WeightsParts,
   first: PullWithFiles,
-): AsyncGenerator<string> {
-  let row = first;
+  stream: PersonStream,
+): Promise<void> {
   let sent = '';
-  let silentMs = 0;
-  for (;;) {
-    const { bytes_done, state } = row;
-    const text = `${state} ${bytes_done}`;
-    silentMs = text === sent ? silentMs + watchEveryMs : 0;
-    if (text !== sent) yield `data: ${JSON.stringify(toPull(row))}\n\n`;
-    else if (silentMs % aliveEveryMs === 0) yield ': still there\n\n';
+  for (let row = first; stream.isOpen(); row = await pulls.refresh(row)) {
+    const text = `${row.state} ${row.bytes_done}`;
+    if (text !== sent) await stream.send(JSON.stringify(toPull(row)));
     sent = text;
     if (!isLive(row) || isStopping()) return;
     await sleep(watchEveryMs);
-    row = await pulls.refresh(row);
   }
 }
 

@@ -36,7 +36,7 @@ describe('the weights endpoints', () => {
     assert.equal(pull.name, name);
     assert.equal(pull.bytes_total, bytes.length);
     const watched = await owner(`${root}/pulls/${pull.id}/events`);
-    assert.equal(watched.headers.get('content-type'), 'text/event-stream');
+    assert.match(watched.headers.get('content-type') ?? '', /^text\/event-stream/);
     await until('bytes come', async () => {
       const one = (await (await owner(`${root}/pulls/${pull.id}`)).json()) as Pull;
       return one.bytes_done === 50_000;
@@ -119,5 +119,28 @@ describe('the weights endpoints', () => {
     await until('it runs', () => hub.sending() === 1);
     await server.stop();
     assert.match(await watched.text(), /"state":"(queued|running)"/);
+  });
+
+  it('one person can’t use up the streams of others, and a removed one’s streams end', async () => {
+    const { hub, server, owner } = await start();
+    hub.pauseAfter(1_000);
+    const invitation = await owner('/dashboard/api/invitations', { json: { role: 'viewer' } });
+    const { link } = (await invitation.json()) as { link: string };
+    const viewer = await server.joinBy(link, 'viewer@example.com');
+    const me = (await (await viewer('/dashboard/api/me')).json()) as { id: string };
+    const { id } = (await (await owner(`${root}/pulls`, { json: { model } })).json()) as Pull;
+    const path = `${root}/pulls/${id}/events`;
+    // It would stay open without a client.
+    assert.equal((await viewer(path, { method: 'HEAD' })).status, 405);
+    const watched = await Promise.all(Array.from({ length: 16 }, () => viewer(path)));
+    assert.deepEqual(new Set(watched.map(({ status }) => status)), new Set([200]));
+    assert.equal((await viewer(path)).status, 429);
+    const other = await owner(path);
+    assert.equal(other.status, 200);
+    await owner(`/dashboard/api/members/${me.id}`, { method: 'DELETE' });
+    // They end: otherwise the test would time out.
+    for (const stream of watched) await stream.text();
+    await other.body?.cancel();
+    await owner(`${root}/pulls/${id}`, { method: 'DELETE' });
   });
 });

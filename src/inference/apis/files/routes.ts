@@ -46,7 +46,11 @@ export function fileRoutes(
   );
   app.get(
     '/files/:id/content',
-    { schema: { tags, summary: 'Download a file', params: FileParams, response: content } },
+    {
+      schema: { tags, summary: 'Download a file', params: FileParams, response: content },
+      // Fastify would read the whole file for a HEAD, at full speed and also after the client has left.
+      exposeHeadRoute: false,
+    },
     async (request, reply) => {
       const { id, bytes } = await files.get(principalOf(request).accountId, request.params.id);
       return reply
