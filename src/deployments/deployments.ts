@@ -39,6 +39,8 @@ export interface DeploymentsParts {
   readonly fits: Fits;
   readonly engines: Engines;
   readonly live: LiveDeployments;
+  /** Price of a machine of the instance type. */
+  hourlyCents(runsOn: string): number;
   /** Null if no other server uses the database. */
   readonly servers: ServerRows | null;
 }

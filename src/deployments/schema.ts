@@ -223,6 +223,12 @@ export const CostView = Type.Object({
   dollars_per_million_tokens: Type.Union([Type.Number(), Type.Null()]),
   /** Hours without any replica. */
   idle_hours: Type.Number(),
+  /** What one machine would have cost in these hours; 0 on the server's own computer. */
+  saved_dollars: Type.Number(),
+  /** Generated tokens, over the last five minutes. */
+  tokens_per_second: Type.Number(),
+  /** Average of the last five minutes; null if nothing was generated. */
+  first_token_ms: Type.Union([Type.Integer(), Type.Null()]),
 });
 
 export type CostView = Static<typeof CostView>;

@@ -41,6 +41,7 @@ describe('millrace deploy', () => {
     );
     assert.match((await run(['deployments', 'logs', 'tested'])).stdout, /loading version second/);
     const shown = await run(['deployments', 'show', 'tested']);
+    assert.match(shown.stdout, /^Speed +\S.* in the last five minutes/m);
     assert.match(shown.stdout, /^Ran +\d.* without any replica$/m);
 
     assert.match(

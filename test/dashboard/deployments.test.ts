@@ -165,6 +165,7 @@ describe('deployments', { skip: noBrowser }, () => {
     await replicas.getByText('ready', { exact: true }).waitFor();
     await page.getByText('loading version old').waitFor();
     await page.getByText('Tokens served').waitFor();
+    await page.getByText('Time to first token').waitFor();
     assert.doesNotMatch(await main().innerText(), /VERSION=/);
     await checkAppearance(page, 'deployment');
   });

@@ -5,7 +5,7 @@ import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
 import type { CostView, DeploymentView } from '#deployments/schema.ts';
-import { toCount, toDuration, toMoney, toTokenPrice } from '#lib/format.ts';
+import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/format.ts';
 import { toLadderText } from '#lib/ladder-text.ts';
 import { toTimeText } from '#lib/schedule-text.ts';
 import { deploymentArgument, getDeployment, listDeployments, toPath } from './find.ts';
@@ -60,6 +60,7 @@ function render(one: DeploymentView, cost: CostView): string {
     ...one.schedule.map((window): [string, string] => ['Schedule', toTimeText(window)]),
     ['When idle', toLadderText(one.ladder)],
     ['Requests', `${one.running} running, ${one.waiting} waiting`],
+    ['Speed', toSpeed(cost)],
     ['Served', `${toCount(cost.tokens)} tokens since ${cost.since.slice(0, 10)}`],
     [
       'Ran',
@@ -98,12 +99,22 @@ function toWeights({ engine, source, model }: DeploymentView): [string, string][
   return [['Weights', source ?? (engine === 'builtin' ? 'the built-in model' : model)]];
 }
 
+function toSpeed({ tokens_per_second, first_token_ms }: CostView): string {
+  if (first_token_ms === null) return 'no tokens in the last five minutes';
+  const first = `the first after ${toDuration(first_token_ms)}`;
+  return `${toRate(tokens_per_second)} tokens/s in the last five minutes, ${first}`;
+}
+
 /** Nothing if replicas run on the server's own computer. */
-function toPrice({ machine_dollars, dollars_per_million_tokens }: CostView): [string, string][] {
-  if (machine_dollars === 0) return [];
+function toPrice(cost: CostView): [string, string][] {
+  const { machine_dollars, dollars_per_million_tokens, saved_dollars } = cost;
+  if (machine_dollars + saved_dollars === 0) return [];
   const perToken =
     dollars_per_million_tokens === null ? '' : `, ${toTokenPrice(dollars_per_million_tokens)}`;
-  return [['Cost', `${toMoney(machine_dollars)}${perToken}`]];
+  return [
+    ['Cost', `${toMoney(machine_dollars)}${perToken}`],
+    ['Saved', `${toMoney(saved_dollars)} in the time without any replica`],
+  ];
 }
 
 export function logsCommand(): Command {

@@ -11,31 +11,39 @@ interface CostParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly runs: DeploymentRuns;
+  /** Price of a machine of the instance type. */
+  hourlyCents(runsOn: string): number;
 }
 
 const hourMs = 3_600_000;
 const periodMs = 30 * 24 * hourMs;
+const recentMs = 5 * 60_000;
 
 export async function readCost(
-  { db, clock, runs }: CostParts,
-  { id, name, createdAt }: Stored,
+  { db, clock, runs, hourlyCents }: CostParts,
+  { id, name, createdAt, spec }: Stored,
 ): Promise<CostView> {
   const until = clock.now();
   const since = Math.max(createdAt, until - periodMs);
   const cost = toCost(await runs.list(id, since), { since, until });
   const tokens = await countTokens(db, name, since);
   const dollars = cost.machineCents / 100;
+  const idleHours = cost.idleMs / hourMs;
   return {
     since: new Date(since).toISOString(),
     tokens,
     engine_seconds: Math.round(cost.engineMs / 1_000),
     machine_dollars: dollars,
     dollars_per_million_tokens: tokens === 0 || dollars === 0 ? null : (dollars / tokens) * 1e6,
-    idle_hours: cost.idleMs / hourMs,
+    idle_hours: idleHours,
+    saved_dollars: (idleHours * hourlyCents(spec.runs_on)) / 100,
+    ...(await readRecent(db, name, until - recentMs)),
   };
 }
 
-/** Backends of replicas are called after the deployment and eight digits of their id; on other servers, after the deployment. */
+/** A pattern for its backends, which are called after the deployment and eight digits of a replica's id. */
+const toPattern = (name: string) => `${name}-________`;
+
 async function countTokens(db: Database, name: string, since: number): Promise<number> {
   const sums = await db
     .selectFrom('usage_hours')
@@ -46,7 +54,29 @@ async function countTokens(db: Database, name: string, since: number): Promise<n
     // By account, because the index begins with it.
     .where('account_id', 'in', ({ selectFrom }) => selectFrom('accounts').select('id'))
     .where('hour', '>=', Math.floor(since / hourMs) * hourMs)
-    .where((row) => row.or([row('backend', 'like', `${name}-________`), row('backend', '=', name)]))
+    .where('backend', 'like', toPattern(name))
     .executeTakeFirstOrThrow();
   return Number(sums.prompt ?? 0) + Number(sums.completion ?? 0);
+}
+
+/** Of the requests that have ended, on every server. */
+async function readRecent(db: Database, name: string, since: number) {
+  const accounts = db.selectFrom('accounts').select('id');
+  const names = db.selectFrom('usage_names').select('ref');
+  const { tokens, firstMs } = await db
+    .selectFrom('usage_requests')
+    .select(({ fn }) => [
+      fn.sum('completion_tokens').as('tokens'),
+      fn.avg('first_token_ms').as('firstMs'),
+    ])
+    // By account, because the index begins with it.
+    .where('account_ref', 'in', names.where('name', 'in', accounts))
+    .where('at', '>=', since)
+    .where('status', '!=', 'running')
+    .where('backend_ref', 'in', names.where('name', 'like', toPattern(name)))
+    .executeTakeFirstOrThrow();
+  return {
+    tokens_per_second: Number(tokens ?? 0) / (recentMs / 1_000),
+    first_token_ms: firstMs === null ? null : Math.round(Number(firstMs)),
+  };
 }

@@ -20,7 +20,7 @@ export const deployments: Record<string, OperationText> = {
   },
   getWhatADeploymentServedAndCost: {
     description:
-      'Returns the tokens that a deployment served in the last 30 days or since it was created, how long its replicas ran, what their machines cost in that time, and how many hours it had no replica.',
+      'Returns the tokens that a deployment served in the last 30 days or since it was created, how long its replicas ran, what their machines cost in that time, how many hours it had no replica, and what that saved; and its tokens per second and time to first token in the last five minutes.',
   },
   deployAModel: {
     description:

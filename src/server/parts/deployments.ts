@@ -58,8 +58,8 @@ export function openDeployments(
     ? null
     : new ServerRows(db, clock, seal, { id: hostId, url: config.server.peer_url });
   const endPulls = () => weights.pulls.endUnneeded();
-  const shared = { clock, log, rows, runs, engines };
-  const live = new LiveDeployments({ ...shared, registry, router, servers, hourlyCents, endPulls });
+  const shared = { clock, log, rows, runs, engines, hourlyCents };
+  const live = new LiveDeployments({ ...shared, registry, router, servers, endPulls });
   const service = new PeerService(live, registry, router);
   return {
     deployments: new Deployments({ ...shared, db, audit, catalog, fits, live, servers }),

@@ -38,6 +38,39 @@ describe('a deployment that ran', () => {
   });
   const cost = async () => (await deployments.call<CostView>('GET', '/tested/cost')).data;
 
+  test('shows how fast it answers', async () => {
+    await deployments.create('tested', { env: { TOKENS: '60' } });
+    assert.deepEqual([(await cost()).tokens_per_second, (await cost()).first_token_ms], [0, null]);
+    const response = await deployments.chat({ stream: true });
+    assert.match(await response.text(), /\[DONE\]/);
+    const { tokens_per_second, first_token_ms } = await until(
+      'its tokens are counted',
+      async () => {
+        const now = await cost();
+        return now.first_token_ms === null ? undefined : now;
+      },
+    );
+    assert.equal(tokens_per_second, 60 / 300);
+    assert(Number.isInteger(first_token_ms));
+    turnedMs += 10 * 60_000;
+    assert.deepEqual([(await cost()).tokens_per_second, (await cost()).first_token_ms], [0, null]);
+    await deployments.removeAll();
+  });
+
+  test('shows what it saved while it had no machine', async () => {
+    await deployments.create('tested', { program: 'engine', runs_on: 'cpu_1x_general' });
+    turnedMs += 10 * hour;
+    const { idle_hours, saved_dollars } = await cost();
+    const response = await owner('/api/v1/instance-types');
+    const { data } = (await response.json()) as {
+      data: Record<string, { instance_type: { price_cents_per_hour: number } }>;
+    };
+    const cents = data.cpu_1x_general?.instance_type.price_cents_per_hour ?? 0;
+    assert(idle_hours >= 10 && cents > 0);
+    assert.equal(saved_dollars, (idle_hours * cents) / 100);
+    await deployments.removeAll();
+  });
+
   test('shows its tokens and its time, and the next server knows both', async () => {
     await deployments.create('tested', {});
     assert.equal((await deployments.chat()).status, 200);
