@@ -1,7 +1,7 @@
 // The stream that a client receives, in its API's format. It is opened once the first chunk exists or, if the format
 // wants that, after a while without one; then it is kept alive until there is something to send.
 
-import { type HeaderList, mergeHeaders } from '#http/header-list.ts';
+import { type HeaderList, mergeHeaders } from '#http/response-headers.ts';
 import { type EventStream, eventStreamHeaders } from '#http/sse.ts';
 import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import type { EngineChunk, Envelope, Usage, WireEvents } from '#inference/engine.ts';

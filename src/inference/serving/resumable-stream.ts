@@ -34,11 +34,9 @@ import {
   toLengthEnd,
 } from './continuation.ts';
 import type { Plan } from './plan.ts';
-import type { OpenTranscript, Transcript } from './transcript.ts';
+import { Transcript } from './transcript.ts';
 
-export interface StreamParts extends AttemptParts {
-  readonly openTranscript: OpenTranscript;
-}
+export interface StreamParts extends AttemptParts {}
 
 const maxContinuations = 2;
 /** The client waits for the count in mid-response. */
@@ -88,7 +86,7 @@ class ResumableStream {
   async open(): Promise<void> {
     const { served, task } = this.#plan;
     this.#begin(await tryBackends(this.#parts, served.id, this.#request, send));
-    if (canContinue(served, task)) this.#transcript = this.#parts.openTranscript(task.kind);
+    if (canContinue(served, task)) this.#transcript = new Transcript(task.kind);
   }
 
   /** Passes on the whole response, whichever backends generate it, and ends the lease. Throws if it breaks off. */
@@ -108,7 +106,6 @@ class ResumableStream {
         }
       }
     } finally {
-      this.#transcript?.close();
       this.#lease?.backend.health.succeeded();
       this.#endLease(null);
     }

@@ -4,7 +4,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Lease } from '#http/body/room.ts';
 import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
-import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
+import { type HeaderList, toHeaderObject } from '#http/response-headers.ts';
 import { withOwnNames } from '#inference/apis/own-names.ts';
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { parseWritten } from '#inference/delivery.ts';
@@ -29,9 +29,8 @@ import { OutgoingStream } from './outgoing-stream.ts';
 import { type Plan, type PlanParts, planRequest } from './plan.ts';
 import type { RequestAccount, RequestAccounting } from './request-accounting.ts';
 import { openStream, type StreamParts } from './resumable-stream.ts';
-import { createTranscripts } from './transcript.ts';
 
-export interface ServeOptions extends AdmitParts, PlanParts, Omit<StreamParts, 'openTranscript'> {
+export interface ServeOptions extends AdmitParts, PlanParts, StreamParts {
   readonly images: ImageFetching;
   /** Silence after which a stream is kept alive. */
   readonly keepAliveMs: number;
@@ -48,11 +47,8 @@ export type Serve = (
 ) => Promise<void>;
 
 export function createServe(options: ServeOptions): Serve {
-  const context = { ...options, openTranscript: createTranscripts() };
-  return (request, task, format) => serve(context, request, task, format);
+  return (request, task, format) => serve(options, request, task, format);
 }
-
-interface ServeContext extends ServeOptions, StreamParts {}
 
 /** A request that is within its limits. */
 export interface AdmittedRequest {
@@ -68,7 +64,7 @@ export interface AdmittedRequest {
 }
 
 async function serve(
-  context: ServeContext,
+  context: ServeOptions,
   request: InferenceRequest,
   task: Task,
   format: ResponseFormat,
@@ -92,7 +88,7 @@ async function serve(
 }
 
 function failWith(
-  { log }: ServeContext,
+  { log }: ServeOptions,
   { request, format, headers }: Pick<AdmittedRequest, 'request' | 'format' | 'headers'>,
   error: unknown,
 ): Rendered {
@@ -107,7 +103,7 @@ function failWith(
   return rendered;
 }
 
-async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): Promise<void> {
+async function serveAdmitted(context: ServeOptions, admitted: AdmittedRequest): Promise<void> {
   const { request, task, asked, account, format } = admitted;
   const { bodyBytes, delivery } = request;
   const { signal } = delivery;
@@ -161,7 +157,7 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
 }
 
 const toEnvelope = (
-  { clock }: ServeContext,
+  { clock }: ServeOptions,
   { request, task }: AdmittedRequest,
   served: CatalogEntry,
 ): Envelope => newEnvelope(task.kind, request.id, served.id, clock.now());
@@ -186,7 +182,7 @@ function toCall(
 }
 
 async function serveWhole(
-  context: ServeContext,
+  context: ServeOptions,
   admitted: AdmittedRequest,
   plan: Plan,
   envelope: Envelope,
@@ -209,7 +205,7 @@ async function serveWhole(
 }
 
 async function serveComputed(
-  context: ServeContext,
+  context: ServeOptions,
   admitted: AdmittedRequest,
   plan: Plan,
   call: Call,
@@ -229,7 +225,7 @@ async function serveComputed(
 }
 
 async function serveStream(
-  context: ServeContext,
+  context: ServeOptions,
   admitted: AdmittedRequest,
   plan: Plan,
   stream: OutgoingStream,

@@ -8,7 +8,6 @@ import { Router } from '#inference/routing/router.ts';
 import { type AttemptParts, newAttemptLog, respond } from '#inference/serving/attempts.ts';
 import type { Plan } from '#inference/serving/plan.ts';
 import { openStream } from '#inference/serving/resumable-stream.ts';
-import { createTranscripts } from '#inference/serving/transcript.ts';
 import { systemClock } from '#lib/clock.ts';
 import { listOf, newBackend, newEngine, type TestBackend } from '#test/support/backends.ts';
 import { newCall } from '#test/support/engine-call.ts';
@@ -57,7 +56,7 @@ function attemptsOf(...backends: TestBackend[]) {
     failed: ({ name }, { failure }) => failed.push(`${name} ${failure}`),
     continued: () => {},
   };
-  const parts = { backends: list, router, events, openTranscript: createTranscripts() };
+  const parts = { backends: list, router, events };
   const log = newAttemptLog();
   return {
     failed,

@@ -15,7 +15,7 @@ import {
   canContinue,
   toContinuation,
 } from '#inference/serving/continuation.ts';
-import { createTranscripts } from '#inference/serving/transcript.ts';
+import { Transcript } from '#inference/serving/transcript.ts';
 import { parseEvents, toWireEvents } from '#inference/wire.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 
@@ -153,7 +153,7 @@ describe('what was sent', () => {
     });
 
   test('is read from events and chunks alike, any character, however much there is', () => {
-    const transcript = createTranscripts()('chat');
+    const transcript = new Transcript('chat');
     let text = '';
     for (let at = 0; at < 2000; at++) {
       transcript.add(event(`${at} 水👩‍🔧`) + event('ü', { role: 'assistant', tool_calls: [] }));
@@ -166,17 +166,8 @@ describe('what was sent', () => {
     assert(transcript.read()?.text === `${text}!`);
   });
 
-  test('is parsed when all transcripts together are too large, with the same result', () => {
-    const open = createTranscripts();
-    const many = Array.from({ length: 50 }, () => open('chat'));
-    for (let at = 0; at < 1000; at++) for (const one of many) one.add(event(`${at} `));
-    const text = Array.from({ length: 1000 }, (_, at) => `${at} `).join('');
-    for (const one of many) assert(one.read()?.text === text);
-    for (const one of many) one.close();
-  });
-
   test('keeps its order when events and chunks follow each other', () => {
-    const transcript = createTranscripts()('chat');
+    const transcript = new Transcript('chat');
     const chunk: EngineChunk = {
       choices: [{ index: 0, delta: { content: 'b' }, logprobs: null, finish_reason: 'stop' }],
       usage: null,
@@ -190,7 +181,7 @@ describe('what was sent', () => {
   test('keeps its order whether events come one by one or many at once', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 120 });
     const property = fc.property(sizes, (counts) => {
-      const transcript = createTranscripts()('chat');
+      const transcript = new Transcript('chat');
       let text = '';
       for (const [at, count] of counts.entries()) {
         // Few are large.
@@ -202,7 +193,6 @@ describe('what was sent', () => {
         text += words.join('');
       }
       assert.deepEqual(transcript.read(), { text, isFinished: false });
-      transcript.close();
     });
     fc.assert(property, { seed: propertySeed, numRuns: 200 });
   });
@@ -214,11 +204,11 @@ describe('what was sent', () => {
       { tool_calls: [{ index: 0 }] },
       { content: parts },
     ]) {
-      const transcript = createTranscripts()('chat');
+      const transcript = new Transcript('chat');
       transcript.add(event('a', more));
       assert.equal(transcript.read(), null);
     }
-    const endless = createTranscripts()('chat');
+    const endless = new Transcript('chat');
     for (let at = 0; at < 12; at++) endless.add(event('x'.repeat(100_000)));
     assert.equal(endless.read(), null);
   });
