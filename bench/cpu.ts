@@ -51,6 +51,8 @@ for (const port of [ports.quick, ports.fastify, ports.http, ...ours.map((one) =>
 const bareFastify = { name: 'bare Fastify + undici', server: fastify, port: ports.fastify };
 const bareHttp = { name: 'bare node:http + undici', server: http, port: ports.http };
 const streamed = { ...chat, stream: true };
+/** Makes the upstream send each chunk in a packet. */
+const apart = { ...streamed, user: 'apart' };
 const translated = [
   { path: '/v1/responses', body: { model, input: text, stream: true, store: false } },
   { path: '/v1/messages', body: { ...streamed, messages: chat.messages.slice(1) } },
@@ -62,9 +64,13 @@ await compare(
 await compare('Streams of 50 chunks', [
   ...[...ours, bareHttp].map((one) => ({ ...one, path: chatPath, body: streamed })),
   ...translated.flatMap((one) =>
-    ours.slice(0, 1).map((server) => ({ ...server, ...one, name: `${server.name} ${one.path}` })),
+    ours.map((server) => ({ ...server, ...one, name: `${server.name} ${one.path}` })),
   ),
 ]);
+await compare(
+  'Streams of 50 chunks, each in a packet',
+  [...ours, bareHttp].map((one) => ({ ...one, path: chatPath, body: apart })),
+);
 process.exit(0);
 
 /** All cases in turns, every other time in the opposite order. The least of the rounds had the fewest disturbances. */

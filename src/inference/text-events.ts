@@ -1,5 +1,6 @@
 // Recognises events of a stream that hold only a piece of text, without parsing them: within one stream they differ in
-// nothing but the text. A format of another API can pass the text on as it is written.
+// nothing but the text. A format of another API can pass the text on as it is written. Parsing every event instead, a
+// stream of 50 chunks costs the server 1.26 times the CPU in Responses, and 1.36 times in Messages (`bench/cpu.ts`).
 
 import { fromBytes } from '#lib/memory/byte-string.ts';
 import type { ChatChoiceDelta, EngineChunk, WireEvents } from './engine.ts';
