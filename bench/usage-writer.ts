@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { batchRows } from '../src/accounts/usage/pending-rows.ts';
+import { batchRows } from '../src/accounts/usage/recorder.ts';
 import { createUsageWriterThread } from '../src/accounts/usage/writer.ts';
 import { openDatabase, sqliteFile } from '../src/db/open.ts';
 import type { UsageRequestRow } from '../src/db/tables.ts';

@@ -9,8 +9,7 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { batchRows } from '#accounts/usage/pending-rows.ts';
-import { createUsageRecorder } from '#accounts/usage/recorder.ts';
+import { batchRows, createUsageRecorder } from '#accounts/usage/recorder.ts';
 import {
   createUsageWriter,
   createUsageWriterThread,
