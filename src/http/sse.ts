@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { type Indexed, IndexedList, notListed } from '#lib/memory/indexed-list.ts';
 import type { Cancellation } from './client-disconnect.ts';
-import type { HeaderList } from './header-list.ts';
+import type { HeaderList } from './response-headers.ts';
 
 export interface EventStream {
   /** Sends one `data:` event. Resolves when more may be written; undefined if that is at once. */

@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
 import { type Cancellation, ClientDisconnect } from '#http/client-disconnect.ts';
-import type { HeaderList } from '#http/header-list.ts';
+import type { HeaderList } from '#http/response-headers.ts';
 import type { EventStream, EventStreams, KeepAlive } from '#http/sse.ts';
 import type { EngineResponse, WrittenResponse } from './engine.ts';
 

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { UsageRows } from '#accounts/usage/entry.ts';
-import type { HeaderList } from '#http/header-list.ts';
+import type { HeaderList } from '#http/response-headers.ts';
 import type { Delivery } from './delivery.ts';
 import type { Task } from './engine.ts';
 

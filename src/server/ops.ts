@@ -5,7 +5,7 @@ import { collectDefaultMetrics, type Registry } from 'prom-client';
 import { readKey } from '#accounts/authenticate.ts';
 import type { ObserveRequest } from '#http/access-log.ts';
 import { clientAddress } from '#http/client-address.ts';
-import type { HeaderList } from '#http/header-list.ts';
+import type { HeaderList } from '#http/response-headers.ts';
 import { addHeaders } from '#http/response-headers.ts';
 import { forbidden, Refusal } from '#lib/errors.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';

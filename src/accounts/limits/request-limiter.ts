@@ -1,7 +1,7 @@
 // Admits or refuses a request: finds the limits of its key and its account, reserves what it may need from all
 // of them at once, and gives back what it did not use.
 
-import { toHeaderObject } from '#http/header-list.ts';
+import { toHeaderObject } from '#http/response-headers.ts';
 import { type LimitReached, limitReached, tooLarge } from './errors.ts';
 import { toHeaders } from './headers.ts';
 import { type Arrival, createReading } from './reading.ts';

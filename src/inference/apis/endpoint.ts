@@ -2,7 +2,7 @@
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { ErrorFormat } from '#http/error-format.ts';
-import type { HeaderList } from '#http/header-list.ts';
+import type { HeaderList } from '#http/response-headers.ts';
 import type { Task } from '#inference/engine.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Caller } from '#inference/request.ts';

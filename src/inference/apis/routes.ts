@@ -10,7 +10,7 @@ import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { allowOrigins } from '#http/cors.ts';
 import { applyErrorFormat, type OnRefused } from '#http/error-format.ts';
-import { type HeaderList, mergeHeaders, toHeaderObject } from '#http/header-list.ts';
+import { type HeaderList, mergeHeaders, toHeaderObject } from '#http/response-headers.ts';
 import {
   createEventStreams,
   type EventStream,

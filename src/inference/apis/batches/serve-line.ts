@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { OpenEntry, type UsageFacts } from '#accounts/usage/entry.ts';
 import type { BatchRow } from '#db/batch-rows.ts';
 import type { UsageRequestRow } from '#db/tables.ts';
-import { toHeaderObject } from '#http/header-list.ts';
+import { toHeaderObject } from '#http/response-headers.ts';
 import type { ListedEndpoint } from '#inference/apis/apis.ts';
 import { KeptDelivery } from '#inference/delivery.ts';
 import type { Catalog } from '#inference/models/catalog.ts';

@@ -1,6 +1,6 @@
 // Where the stream of a background response goes: into a buffer, from which its events are written to the database.
 
-import type { HeaderList } from '#http/header-list.ts';
+import type { HeaderList } from '#http/response-headers.ts';
 import type { EventStream } from '#http/sse.ts';
 import type { Delivery } from '#inference/delivery.ts';
 import { countEvents, type EventBatch } from './run-rows.ts';

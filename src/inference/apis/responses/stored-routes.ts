@@ -3,7 +3,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
-import type { HeaderList } from '#http/header-list.ts';
+import type { HeaderList } from '#http/response-headers.ts';
 import type { Follow } from '#inference/apis/endpoint.ts';
 import { noNul, OneOf, Type } from '#lib/schema/schema-builder.ts';
 import type { ResponsesParts } from './parts.ts';
