@@ -17,7 +17,7 @@ import { toArguments } from '#inference/choice-output.ts';
 import type { Envelope, Task, Usage } from '#inference/engine.ts';
 import { EventRewriter } from '#inference/engines/upstream/event-rewriter.ts';
 import { EventTemplates } from '#inference/engines/upstream/event-template.ts';
-import { createTokenCounts } from '#inference/engines/upstream/generated-text.ts';
+import { createTokenCounts } from '#inference/engines/upstream/usage.ts';
 import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
 import { readChat } from '#test/support/chat-events.ts';
 import { newCall } from '#test/support/engine-call.ts';

@@ -3,7 +3,7 @@
 import type { Call, EngineError, Task, Usage } from '#inference/engine.ts';
 import { isMembers, type Members } from '#lib/json-members.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
-import type { CallNumbers } from './call-numbers.ts';
+import type { CallNumbers } from './choices.ts';
 import {
   type ChoiceProgress,
   fillAbsent,
@@ -15,6 +15,7 @@ import {
   openDelta,
   toAbsent,
 } from './choices.ts';
+import type { StreamState } from './event-template.ts';
 import {
   type EventSample,
   type ParsedEvent,
@@ -22,10 +23,8 @@ import {
   toEventRest,
 } from './event-template.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
-import { toText } from './generated-text.ts';
 import { isEmptyDelta, type StreamReasoning } from './reasoning.ts';
-import type { StreamState } from './template-rewriter.ts';
-import { Tally, toUsage, type UsageCheck } from './usage.ts';
+import { Tally, toText, toUsage, type UsageCheck } from './usage.ts';
 
 /** Maximum bytes of all events without choices whose members are reported. */
 const maxReportedBytes = 16 * 1024;

@@ -2,15 +2,17 @@
 // template and parses the others. Works on byte strings, so that characters split across packets are whole again.
 
 import type { Call, EngineError, Task, Usage, WireEvents } from '#inference/engine.ts';
-import { CallNumbers } from './call-numbers.ts';
-import { ChoiceProgress } from './choices.ts';
+import { CallNumbers, ChoiceProgress } from './choices.ts';
 import { EventParser, readData } from './event-parser.ts';
-import { type EventTemplates, toOpening } from './event-template.ts';
+import {
+  type EventTemplates,
+  RewrittenEvents,
+  TemplateRewriter,
+  toOpening,
+} from './event-template.ts';
 import { orUnreadable, unavailable } from './failures.ts';
-import type { GeneratedCount } from './generated-text.ts';
 import { StreamReasoning } from './reasoning.ts';
-import { RewrittenEvents, TemplateRewriter } from './template-rewriter.ts';
-import type { UsageCheck } from './usage.ts';
+import type { GeneratedCount, UsageCheck } from './usage.ts';
 
 const maxEventBytes = 1024 * 1024;
 

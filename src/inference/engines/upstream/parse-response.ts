@@ -21,11 +21,10 @@ import {
   toRefusalFailure,
   unavailable,
 } from './failures.ts';
-import { type CountText, toText } from './generated-text.ts';
 import { nameReasoning } from './reasoning.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
 import type { UpstreamServer } from './servers.ts';
-import { generatedOnly, toUsage, type UsageCheck } from './usage.ts';
+import { type CountText, generatedOnly, toText, toUsage, type UsageCheck } from './usage.ts';
 
 /** How the tokens of a plain response are counted. */
 export interface ResponseCounting {

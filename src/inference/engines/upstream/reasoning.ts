@@ -16,7 +16,7 @@ export const namesThought = (choice: string): boolean =>
 
 /** False if no thought can have that name after this position. */
 export const mayNameThought = (text: string, from = 0): boolean =>
-  // Without the first quote, as in `call-numbers.ts`.
+  // Without the first quote, as in `choices.ts`.
   text.includes('reasoning"', from);
 
 /** The reasoning of one stream. Most models think first, so the first events decide whether the others need rewriting. */

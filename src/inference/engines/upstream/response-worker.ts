@@ -5,10 +5,10 @@ import type { EngineResponse } from '#inference/engine.ts';
 import { splitResponse } from '#inference/wire.ts';
 import { ready } from '#lib/async/thread.ts';
 import { orUnreadable } from './failures.ts';
-import { toText } from './generated-text.ts';
 import { readResponse } from './parse-response.ts';
 import type { UpstreamRefusal } from './refusal-body.ts';
 import { maxCountedLength, type ResponseJob, type ResponseResult } from './response-thread.ts';
+import { toText } from './usage.ts';
 
 function run({ blocks, task, type, envelope }: ResponseJob): ResponseResult {
   try {

@@ -8,15 +8,14 @@ import { type Call, type Engine, EngineError, type Task } from '#inference/engin
 import { withSystemNotes } from '#inference/system-notes.ts';
 import { fetchWhole } from './buffered-response.ts';
 import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
-import type { EventQueue } from './event-queue.ts';
 import { EventTemplates } from './event-template.ts';
 import { toFailure, unavailable } from './failures.ts';
-import { type CountText, createTokenCounts } from './generated-text.ts';
 import { parseResponse } from './parse-response.ts';
 import { createUpstreamPooling } from './pooling.ts';
 import { paths, toRequestBody } from './request-body.ts';
 import type { ResponseThread } from './response-thread.ts';
 import { countingServers, shortDefaultServers, type UpstreamServer } from './servers.ts';
+import type { EventQueue } from './stream-receiver.ts';
 import { StreamReceiver } from './stream-receiver.ts';
 import { countPromptTokens, countTextTokens, createTokenizer, readRoom } from './tokenize.ts';
 import {
@@ -25,7 +24,13 @@ import {
   type UpstreamClient,
   type UpstreamClientOptions,
 } from './upstream-client.ts';
-import { type ImplausibleCounts, toCountBounds, UsageCheck } from './usage.ts';
+import {
+  type CountText,
+  createTokenCounts,
+  type ImplausibleCounts,
+  toCountBounds,
+  UsageCheck,
+} from './usage.ts';
 
 export interface UpstreamOptions extends UpstreamClientOptions {
   /** Sent to clients as `x-served-by`. */

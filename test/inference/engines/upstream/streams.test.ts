@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { EngineError, type Task, type Usage } from '#inference/engine.ts';
 import { EventRewriter } from '#inference/engines/upstream/event-rewriter.ts';
 import { EventTemplates } from '#inference/engines/upstream/event-template.ts';
-import { createTokenCounts } from '#inference/engines/upstream/generated-text.ts';
+import { createTokenCounts } from '#inference/engines/upstream/usage.ts';
 import type { ChatRequest } from '#inference/schema.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
