@@ -3,7 +3,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
-import { toHeaderObject } from '#http/header-list.ts';
+import { toHeaderObject } from '#http/response-headers.ts';
 import { createEventStreams, type EventStream, eventStreamHeaders } from '#http/sse.ts';
 import { rateLimited } from '#lib/errors.ts';
 import { KeyCounts } from '#lib/memory/key-counts.ts';
