@@ -1,5 +1,7 @@
 // Splits a file into lines as its blocks arrive, holding one line at a time.
 
+import { setImmediate as turn } from 'node:timers/promises';
+
 export interface InputLine {
   /** Counted from 1, including blank lines, from where the reading began. */
   readonly number: number;
@@ -41,7 +43,16 @@ export async function* readLines(
   }
 
   for await (const block of content) {
+    // SQLite reads without waiting: a file of blank lines would block the event loop.
+    await turn();
     for (let at = 0; at < block.length; ) {
+      const next = length === 0 ? findAfterBlank(block, at) : -1;
+      if (next !== -1) {
+        number++;
+        offset += next - at;
+        at = next;
+        continue;
+      }
       const found = block.indexOf(newline, at);
       const end = found === -1 ? block.length : found;
       parts.push(block.subarray(at, end));
@@ -63,6 +74,14 @@ function join(parts: readonly Uint8Array[]): Buffer {
   return Buffer.from(only.buffer, only.byteOffset, only.length);
 }
 
+/** The index after a blank line, without creating anything for it; -1 if the line is not blank or ends in a later block. */
+function findAfterBlank(block: Uint8Array, at: number): number {
+  let end = at;
+  while (isSpace(block[end])) end++;
+  return block[end] === newline ? end + 1 : -1;
+}
+
 /** Blank is what JSON calls white space. */
-const isBlank = (bytes: Uint8Array) =>
-  bytes.every((byte) => byte === 0x20 || byte === 0x0d || byte === 0x09);
+const isBlank = (bytes: Uint8Array) => bytes.every(isSpace);
+
+const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0d || byte === 0x09;
