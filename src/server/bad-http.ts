@@ -92,10 +92,19 @@ export const jsonHeaders = (requestId: string) => ({
   'cache-control': 'no-store',
 });
 
-/** Writes a whole response to a socket that has no ServerResponse, and closes it. */
+/** How long the client may take to read the response and close its side. */
+const closeGraceMs = 1000;
+
+/**
+ * Writes a whole response to a socket that has no ServerResponse, and closes it. Node has removed its listeners from the
+ * socket of a CONNECT: without one, a reset by the client would end the process.
+ */
 export function answerSocket(socket: Duplex, line: string, body: unknown): void {
   const text = JSON.stringify(body);
   const headers = { ...jsonHeaders(newId()), 'content-length': Buffer.byteLength(text) };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.on('error', () => {});
   socket.end(`HTTP/1.1 ${line}\r\n${lines.join('')}connection: close\r\n\r\n${text}`);
+  // A client that does not close its side would keep the connection for ever.
+  setTimeout(() => socket.destroy(), closeGraceMs).unref();
 }

@@ -67,6 +67,30 @@ describe('unusual and broken HTTP', () => {
     usual = toRequest(server.key, unknownModel);
   });
 
+  test('a client that resets the connection of a CONNECT does not end the server', async () => {
+    const { socket } = open(server);
+    socket.write('CONNECT / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await once(socket, 'data');
+    socket.resetAndDestroy();
+    // The error of the server's socket, were it not handled, would fail this test before the response.
+    assert.equal((await server.fetch('/healthz')).status, 200);
+  });
+
+  test('a client that does not close its side does not keep the connection', async () => {
+    for (const bytes of ['nonsense\r\n\r\n', 'CONNECT / HTTP/1.1\r\nHost: localhost\r\n\r\n']) {
+      const port = Number(new URL(server.url).port);
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+      socket.on('error', () => {});
+      socket.write(bytes);
+      await once(socket.resume(), 'end');
+      // Only a connection that is gone refuses bytes.
+      await until('the server has closed it', () => {
+        socket.write('x');
+        return socket.destroyed;
+      });
+    }
+  });
+
   /** 404 is the route's response: the request was parsed. */
   const cases: [string, (key: string) => string, status: string][] = [
     ['an empty line before it', (key) => `\r\n${toRequest(key, unknownModel)}`, '404'],
