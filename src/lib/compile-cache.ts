@@ -12,7 +12,7 @@ export function compileCacheEnvironment(): Record<string, string> {
     : { NODE_COMPILE_CACHE: dirname(cache), NODE_COMPILE_CACHE_PORTABLE: '1' };
 }
 
-const tuning = /^--(max-semi-space-size|memory-reducer-delay-ms)=\d+$/;
+const tuning = /^--(max-semi-space-size=\d+|memory-reducer-delay-ms=\d+|no-maglev)$/;
 
 /** Node's options for another Millrace. V8 keys its cache by them, so that one with others would compile everything again. */
 export const sharedNodeOptions = (): string[] =>

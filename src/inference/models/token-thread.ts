@@ -40,7 +40,7 @@ export function createTokenThread(): TokenThread {
     {
       name: 'tokens',
       file: new URL('./token-worker.ts', import.meta.url),
-      resourceLimits: { maxOldGenerationSizeMb: 512, stackSizeMb: 1 },
+      resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
     },
     {
       received: ({ id, counted }) => settle(id, counted),

@@ -25,7 +25,7 @@ export interface LocalRateLimiter extends RateLimiter {
   giveBack(key: string, rate: Rate): void;
 }
 
-export function createRateLimiter(clock: Clock, maxKeys = 100_000): LocalRateLimiter {
+export function createRateLimiter(clock: Clock, maxKeys = 20_000): LocalRateLimiter {
   const buckets = new LRUCache<string, LeakyBucket>({ max: maxKeys });
 
   return {
