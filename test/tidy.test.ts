@@ -267,6 +267,14 @@ describe('tidy', () => {
     assert.deepEqual(users, []);
   });
 
+  test('node:http is imported for its types alone, because its values load undici', () => {
+    const users = sources.filter(
+      (file) =>
+        file.startsWith('src/') && /^import (?!type\b)[^;]*from 'node:http'/m.test(textOf(file)),
+    );
+    assert.deepEqual(users, []);
+  });
+
   test('every source file opens by saying what it is', () => {
     const mute = sources.filter(
       (file) => !/^(#!.*\n)?(\/\/|\/\*)/.test(readFileSync(join(root, file), 'utf8')),

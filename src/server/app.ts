@@ -1,6 +1,6 @@
 // Builds the Fastify app from ready parts. It opens nothing and doesn't listen, so that inject() can drive it.
 
-import { createServer, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import swagger from '@fastify/swagger';
 import Fastify, {
@@ -27,6 +27,7 @@ import { createRequestObserver } from '#http/access-log.ts';
 import { trustHops } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { createHostCheck } from '#http/host-header.ts';
+import { createServer } from '#http/node-http.ts';
 import { toFixedHeaders } from '#http/response-headers.ts';
 import { findApi } from '#inference/apis/apis.ts';
 import { type InferenceParts, inferenceRoutes } from '#inference/apis/routes.ts';

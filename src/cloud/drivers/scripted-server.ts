@@ -1,7 +1,7 @@
 // What listens inside scripted machines: on every port, a server with OpenAI's API whose model says the machine's id.
 
-import { createServer } from 'node:http';
 import { type Duplex, duplexPair } from 'node:stream';
+import { createServer } from '#http/node-http.ts';
 
 export function connectToScriptedServer(machineId: string): Duplex {
   const [near, far] = duplexPair();

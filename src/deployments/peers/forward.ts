@@ -1,10 +1,11 @@
 // Passes a request of another server on to a replica, and the response back, unchanged: the other server has checked the
 // request, and counts what it uses.
 
-import { type IncomingMessage, request as send } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyReply } from 'fastify';
+import { request as send } from '#http/node-http.ts';
 import { judgeResponse } from '#inference/engines/upstream/failures.ts';
 
 /** Where a replica is. */

@@ -2,14 +2,9 @@
 // socket, responds at once or slowly, and misbehaves in named ways.
 
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createServer } from '#http/node-http.ts';
 import { type Behaviour, behaviours, brokenAltogether, type Intended } from './behaviours.ts';
 import { isPooled, type PooledBody, writePooled } from './pooling.ts';
 import { countWords, type ScriptedBody, writeScript } from './script.ts';
