@@ -49,6 +49,7 @@ export const toRate = (perSecond: number) =>
 /** The share of a whole, e.g. `1.5%`; more places below one percent, so that a small share is not shown as zero. */
 export function toPercent(part: number, whole: number): string {
   const percent = whole === 0 ? 0 : (part / whole) * 100;
+  if (percent > 0 && percent < 0.01) return '<0.01%';
   return `${percent.toLocaleString('en', { maximumSignificantDigits: percent < 1 ? 1 : 3 })}%`;
 }
 

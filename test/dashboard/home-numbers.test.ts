@@ -35,6 +35,7 @@ describe('computed on home', () => {
   test('shares, prices and sizes have one form', () => {
     assert.equal(toPercent(1, 3), '33.3%');
     assert.equal(toPercent(1, 4000), '0.03%');
+    assert.equal(toPercent(1, 400_000_000), '<0.01%');
     assert.equal(toPercent(0, 0), '0%');
     assert.equal(toHourlyPrice(129), '$1.29/hour');
     assert.equal(toTokenPrice(0.025), '$0.025/M tokens');

@@ -131,6 +131,10 @@ describe('the shell', { skip: noBrowser }, () => {
       await page.clock.fastForward(10_000);
       return (await notice.count()) === 1;
     });
+    await page.setViewportSize({ width: 390, height: 780 });
+    const isWhole = `[document.querySelector('.server-banner .mantine-Button-label')]
+      .every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)`;
+    assert.equal(await page.evaluate(isWhole), true, 'the button is whole on a phone');
     await page.unroute('**/dashboard/api/**');
     await until('the notice is gone', async () => {
       await page.clock.fastForward(10_000);

@@ -124,6 +124,7 @@ describe('the team', { skip: noBrowser }, () => {
 
   test('a removed user is signed out immediately', async () => {
     await owner.getByRole('button', { name: 'Remove viewer@example.com' }).click();
+    await owner.getByText('Their conversations and presets are deleted.').waitFor();
     await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await owner.getByRole('row', { name: /viewer@example\.com/ }).waitFor({ state: 'detached' });
     assert.equal(await status(viewer, 'GET', '/dashboard/api/me'), 401);

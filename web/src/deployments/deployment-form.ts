@@ -17,11 +17,11 @@ interface Field {
   required?: boolean;
 }
 
-const modelId: Field = { placeholder: 'Same as the model ID' };
+const repository: Field = { placeholder: 'The model’s known repository' };
 
 export const engineFields: Record<Engine, EngineFields> = {
-  vllm: { source: modelId, program: { placeholder: 'vllm' } },
-  sglang: { source: modelId, program: { placeholder: 'python3' } },
+  vllm: { source: repository, program: { placeholder: 'vllm' } },
+  sglang: { source: repository, program: { placeholder: 'python3' } },
   'llama-server': {
     source: { placeholder: '/models/model.gguf', required: true },
     program: { placeholder: 'llama-server' },

@@ -48,8 +48,8 @@ export default function LaunchPage() {
       {canUse ? (
         <LaunchForm />
       ) : (
-        <EmptyState title="Your role can only look">
-          Ask an owner of the account for the role member. Then you can launch machines.
+        <EmptyState title="Viewers can’t launch machines">
+          An owner can change your role on the Team page.
         </EmptyState>
       )}
     </Page>

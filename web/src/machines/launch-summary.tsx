@@ -30,7 +30,7 @@ export function LaunchSummary({ type, choice, children }: LaunchSummaryProps) {
           <Group gap="xs" align="baseline">
             <Text className="launch-price">{toHourlyPrice(cents)}</Text>
             <Text size="xs" c="dimmed">
-              about {toMoney(Math.round((cents * hoursPerMonth) / 100))} a month
+              about {toMoney((cents * hoursPerMonth) / 100)} a month
             </Text>
           </Group>
           <Text size="sm">

@@ -104,8 +104,9 @@ interface RemovalWarningProps {
 const RemovalWarning = ({ member, isMe, revokesKeys, onChange }: RemovalWarningProps) => (
   <>
     {isMe
-      ? 'You leave the account and are signed out immediately. Only a new invitation lets you in again.'
-      : 'They are signed out immediately.'}
+      ? 'You leave the account and are signed out immediately. Only a new invitation lets you in again. Your conversations and presets are deleted.'
+      : 'They are signed out immediately. Their conversations and presets are deleted.'}
+    {member.role === 'owner' && ` Invitations ${isMe ? 'you' : 'they'} created stop working.`}
     {member.api_keys > 0 && (
       <Checkbox
         mt="md"
