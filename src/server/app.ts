@@ -29,6 +29,7 @@ import { applyErrorFormat } from '#http/error-format.ts';
 import { createHostCheck } from '#http/host-header.ts';
 import { createServer } from '#http/node-http.ts';
 import { toFixedHeaders } from '#http/response-headers.ts';
+import { closeStuckConnections } from '#http/stuck-connections.ts';
 import { findApi } from '#inference/apis/apis.ts';
 import { type InferenceParts, inferenceRoutes } from '#inference/apis/routes.ts';
 import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts';
@@ -90,6 +91,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   };
   const app = Fastify(options);
   compileLater(app);
+  closeStuckConnections(app.server);
   app.server.on('checkExpectation', (request, response) => {
     const refusal = new Refusal(
       'expectation_failed',

@@ -4,6 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { maxStuckMs } from '#http/stuck-connections.ts';
 
 const mark = Symbol('long body expected');
 const idleMs = 60_000;
@@ -15,7 +16,7 @@ export function allowLongBody(request: IncomingMessage): void {
   const cut = () => socket.destroy();
   const finish = () => {
     delete socket[mark];
-    socket.off('timeout', cut).setTimeout(0);
+    socket.off('timeout', cut).setTimeout(maxStuckMs);
     request.off('end', finish).off('close', finish);
   };
   // A request of Fastify's inject() has no real socket.

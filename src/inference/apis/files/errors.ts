@@ -67,8 +67,8 @@ export const notAForm = () =>
     { code: 'unsupported_media_type' },
   );
 
-export const uploadsBusy = () =>
-  new InferenceError(503, 'Too many files are being uploaded. Try again shortly.', {
+export const transfersBusy = () =>
+  new InferenceError(503, 'Too many files are being transferred. Try again shortly.', {
     type: 'service_unavailable_error',
     code: 'server_is_overloaded',
     headers: { 'retry-after': '2', 'retry-after-ms': '2000' },

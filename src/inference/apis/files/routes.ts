@@ -8,15 +8,15 @@ import type { FileRow } from '#db/batch-rows.ts';
 import { discard } from '#http/body/bodies.ts';
 import { allowLongBody } from '#http/body/upload-timeout.ts';
 import { inJson } from '#inference/apis/response-schemas.ts';
-import { notAForm, uploadsBusy } from './errors.ts';
+import { notAForm } from './errors.ts';
 import type { Files } from './files.ts';
 import { toListBody } from './list-page.ts';
 import { DeletedFile, FileList, FileObject, FileParams, FilesQuery, UploadForm } from './schema.ts';
+import { Transfers } from './transfers.ts';
 import { receiveUpload } from './upload.ts';
 
 const tags = ['Inference'];
 const consumes = ['multipart/form-data'];
-const maxUploads = 64;
 const defaultLimit = 10_000;
 
 export function fileRoutes(
@@ -25,6 +25,7 @@ export function fileRoutes(
   authenticator: Authenticator,
 ): void {
   scope.register(async (app) => uploadRoute(app, files, authenticator));
+  const downloads = new Transfers();
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   app.get(
     '/files',
@@ -52,12 +53,17 @@ export function fileRoutes(
       exposeHeadRoute: false,
     },
     async (request, reply) => {
-      const { id, bytes } = await files.get(principalOf(request).accountId, request.params.id);
+      const { accountId } = principalOf(request);
+      const { id, bytes } = await files.get(accountId, request.params.id);
+      const end = downloads.begin(accountId);
+      // The client may have left while the file was looked up.
+      if (reply.raw.closed) end();
+      else reply.raw.once('close', end);
       return reply
         .type('application/octet-stream')
         .header('content-length', bytes)
         .header('content-disposition', 'attachment')
-        .send(Readable.from(files.read(id)));
+        .send(Readable.from(files.read(id), { highWaterMark: 1 }));
     },
   );
   app.delete(
@@ -75,7 +81,7 @@ export function fileRoutes(
 
 /** In a scope of its own, because only this route reads forms. */
 function uploadRoute(app: FastifyInstance, files: Files, authenticator: Authenticator): void {
-  let uploads = 0;
+  const uploads = new Transfers();
   app.addContentTypeParser('multipart/form-data', (request, payload, done) => {
     allowLongBody(request.raw);
     done(null, payload);
@@ -96,18 +102,18 @@ function uploadRoute(app: FastifyInstance, files: Files, authenticator: Authenti
     async (request) => {
       const { raw } = request;
       if (request.body !== raw) throw notAForm();
-      uploads++;
+      const { accountId } = principalOf(request);
+      const recheck = () => authenticator.recheck(request, 'inference');
+      let end = () => {};
       try {
-        if (uploads > maxUploads) throw uploadsBusy();
-        const recheck = () => authenticator.recheck(request, 'inference');
-        const { accountId } = principalOf(request);
+        end = uploads.begin(accountId);
         return toFileObject(await receiveUpload(files, accountId, raw, recheck));
       } catch (error) {
         // Most clients read the response only after they have sent everything.
         if (!raw.complete) discard(raw, files.limits.maxFileBytes);
         throw error;
       } finally {
-        uploads--;
+        end();
       }
     },
   );

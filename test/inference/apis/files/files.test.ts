@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
 import { databases } from '#test/support/databases.ts';
+import { beginPost } from '#test/support/late-body.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
 
 const toClient = ({ url, key }: Pick<TestServer, 'url' | 'key'>) =>
@@ -18,6 +19,22 @@ const isError = (status: number, code: string) => (error: unknown) => {
   assert.equal(error.code, code);
   return true;
 };
+
+test('an account can’t take the uploads of all others', async () => {
+  const server = await startTestServer();
+  const part = (name: string, text: string) =>
+    `--b\r\ncontent-disposition: form-data; name=${name}\r\n\r\n${text}\r\n`;
+  const form = `${part('"purpose"', 'batch')}${part('"file"; filename="a"', '{}')}--b--\r\n`;
+  const headers = {
+    authorization: `Bearer ${server.key}`,
+    'content-type': 'multipart/form-data; boundary=b',
+  };
+  const begin = () => beginPost(`${server.url}/v1/files`, headers, form);
+  const begun = await Promise.all(Array.from({ length: 16 }, begin));
+  assert.equal(await (await begin())(), 503);
+  for (const finish of begun) assert.equal(await finish(), 200);
+  assert.equal(await (await begin())(), 200);
+});
 
 for (const database of databases) {
   describe(`files on ${database}`, () => {
