@@ -1,6 +1,5 @@
 // millrace serve: starts the server, prints the start-up table, reloads on SIGHUP and drains on SIGTERM.
 
-import { flushCompileCache } from 'node:module';
 import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -12,6 +11,7 @@ import { type Flags, loadConfig } from '#config/load.ts';
 import { overrides } from '#config/overrides.ts';
 import type { Config } from '#config/schema.ts';
 import { findKernels } from '#gpu/kernels.ts';
+import { shareCompileCache } from '#lib/compile-cache.ts';
 import { StartError } from '#lib/start-error.ts';
 import type { RunningServer } from '#server/start.ts';
 import { CliError, wrapText } from './output.ts';
@@ -53,7 +53,7 @@ async function serve(options: Record<string, string>): Promise<void> {
   const stopping = waitForStopSignal(() => server.reload(load));
   process.stdout.write(renderTable(server, offerKernels(server, loaded.config)));
   // Otherwise it is written at exit, and a process started meanwhile would compile everything again.
-  flushCompileCache();
+  shareCompileCache();
   releaseStartupMemory();
   await stopping;
   console.error('Stopping. Waiting for running requests; send the signal again to stop at once.');

@@ -2,7 +2,6 @@
 // whatever ends this process; when the API process dies, this one exits.
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import { EngineError, type Usage } from '#inference/engine.ts';
 import type { PoolingOutput } from '#inference/engines/local/child/pooling/pooler.ts';
@@ -12,6 +11,7 @@ import type {
   ToParent,
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
+import { shareCompileCache } from '#lib/compile-cache.ts';
 import { type LoadedModel, loadModel } from './load.ts';
 import type { RequestOutput } from './runtime.ts';
 
@@ -122,7 +122,7 @@ async function load(options: Extract<ToChild, { kind: 'load' }>['options']): Pro
     if (modelKind !== 'chat') yieldToChats();
     send({ kind: 'ready', modelKind, window, threads, memoryBytes, gpu });
     // At exit it would be too late for a process that is killed.
-    flushCompileCache();
+    shareCompileCache();
   } catch (error) {
     process.send?.({ kind: 'unable', failure: toWire(error) } satisfies ToParent, () =>
       process.exit(1),
