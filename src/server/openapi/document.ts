@@ -88,8 +88,7 @@ export const openapi: FastifyDynamicSwaggerOptions = {
 };
 
 /** Renders the description for a client that reaches the server at `url`. */
-export const renderDocument = (document: object, url: string) =>
-  JSON.stringify(document).replaceAll(server, url);
+export const renderDocument = (text: string, url: string) => text.replaceAll(server, url);
 
 /** The part of the description that is the cloud API. */
 export const toCloudOnly = <Document extends { paths?: object; tags?: { name: string }[] }>(
