@@ -42,5 +42,10 @@ describe('details of an audit event', () => {
     const nothing = { resource_name: null, details: {} };
     assert.equal(toDetailsText({ ...nothing, resource_id: id }), '');
     assert.equal(toDetailsText({ ...nothing, resource_id: 'hermes3-8b/vllm' }), 'hermes3-8b/vllm');
+    const added = { ...nothing, details: { url: 'http://10.0.0.5/v1' } };
+    assert.equal(
+      toDetailsText({ ...added, resource_id: 'hermes3-8b/vllm' }),
+      'hermes3-8b/vllm · address: http://10.0.0.5/v1',
+    );
   });
 });

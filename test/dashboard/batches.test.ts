@@ -49,5 +49,9 @@ describe('batches', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Cancel batch', exact: true }).click();
     await row(many.id).getByText('cancelled', { exact: true }).waitFor();
     await checkAppearance(page, 'batches');
+    await page.setViewportSize({ width: 390, height: 780 });
+    const bar = await page.locator('.mantine-Progress-root').first().boundingBox();
+    assert.ok((bar?.width ?? 0) > 100, 'the progress is visible on a phone');
+    await page.setViewportSize({ width: 1280, height: 800 });
   });
 });

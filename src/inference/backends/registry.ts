@@ -210,7 +210,8 @@ export class BackendRegistry implements BackendList {
     const id = `${spec.model}/${spec.name}`;
     const health = createHealth(clock, {
       settings: () => this.#configured.health,
-      onEjected: (reason, forMs) => log.warn({ backend: id, reason, forMs }, 'backend ejected'),
+      onEjected: (reason, forMs) =>
+        log.warn({ backend: id, url: spec.url, reason, forMs }, 'backend ejected'),
     });
     const implausible = createImplausibleRecord(clock, log, id);
     const isDown = () => health.state() === 'ejected';

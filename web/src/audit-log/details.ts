@@ -9,7 +9,9 @@ export function toDetailsText(
 ) {
   const { from, to, ...facts } = event.details;
   const values = toValues(facts);
-  const name = event.resource_name;
+  // An id of the database says nothing; ids such as `hermes3-8b/vllm` are names.
+  const id = /^[0-9a-f]{32}$/.test(event.resource_id ?? '') ? null : event.resource_id;
+  const name = event.resource_name ?? id;
   // The details often have the name already.
   const isNamed = name === null || Object.values(values).includes(name);
   const parts = [
@@ -17,10 +19,7 @@ export function toDetailsText(
     ...Object.entries(values).map(([label, value]) => `${label}: ${value}`),
     ...toChanges(from, to),
   ];
-  if (parts.length > 0) return parts.join(' · ');
-  // An id of the database says nothing; ids such as `hermes3-8b/vllm` are names.
-  const id = event.resource_id ?? '';
-  return /^[0-9a-f]{32}$/.test(id) ? '' : id;
+  return parts.join(' · ');
 }
 
 /** Only the values that differ. */
