@@ -25,6 +25,7 @@ import { type PeerParts, peerRoutes } from '#deployments/peers/routes.ts';
 import { type DeploymentRouteParts, deploymentRoutes } from '#deployments/routes.ts';
 import { createRequestObserver } from '#http/access-log.ts';
 import { trustHops } from '#http/client-address.ts';
+import { limitConnections } from '#http/connection-limit.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { createHostCheck } from '#http/host-header.ts';
 import { createServer } from '#http/node-http.ts';
@@ -92,6 +93,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   const app = Fastify(options);
   compileLater(app);
   closeStuckConnections(app.server);
+  limitConnections(app.server);
   app.server.on('checkExpectation', (request, response) => {
     const refusal = new Refusal(
       'expectation_failed',
