@@ -2,6 +2,7 @@
 // the tree of commands, so it knows all of them.
 
 import { Argument, Command } from 'commander';
+import { shellQuote } from '#lib/shell-quote.ts';
 
 interface Choice {
   readonly word: string;
@@ -53,13 +54,11 @@ function listPlaces(command: Command, path: readonly string[], program?: Command
   ];
 }
 
-const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
-
 /** Patterns of `path word` for every word that is a command there. */
 const toSteps = (places: readonly Place[]) =>
   places
     .filter(({ path }) => path !== '')
-    .map(({ path }) => quote(path.includes(' ') ? path : ` ${path}`));
+    .map(({ path }) => shellQuote(path.includes(' ') ? path : ` ${path}`));
 
 const toBash = (places: readonly Place[]) => `_millrace() {
   local at='' words='' i
@@ -69,7 +68,7 @@ const toBash = (places: readonly Place[]) => `_millrace() {
     esac
   done
   case "$at" in
-${places.map(({ path, choices }) => `    ${quote(path)}) words='${choices.map(({ word }) => word).join(' ')}' ;;`).join('\n')}
+${places.map(({ path, choices }) => `    ${shellQuote(path)}) words='${choices.map(({ word }) => word).join(' ')}' ;;`).join('\n')}
   esac
   COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
@@ -86,7 +85,7 @@ _millrace() {
     esac
   done
   case "$at" in
-${places.map(({ path, choices }) => `    ${quote(path)}) choices=(${choices.map(toDescribed).join(' ')}) ;;`).join('\n')}
+${places.map(({ path, choices }) => `    ${shellQuote(path)}) choices=(${choices.map(toDescribed).join(' ')}) ;;`).join('\n')}
   esac
   _describe 'millrace' choices || _files
 }
@@ -95,7 +94,7 @@ compdef _millrace millrace
 
 /** zsh separates the word from its description by a colon. */
 const toDescribed = ({ word, description }: Choice) =>
-  quote(`${word}:${description.replaceAll(':', '\\:')}`);
+  shellQuote(`${word}:${description.replaceAll(':', '\\:')}`);
 
 const toFish = (places: readonly Place[]) => `function __millrace_at
   set -l at ''

@@ -3,6 +3,7 @@
 // in the machine's boot log.
 
 import type { DeploymentSpec } from '#deployments/spec.ts';
+import { shellQuote } from '#lib/shell-quote.ts';
 import { illegalInstruction } from './engine.ts';
 import { type EnginePlace, type Recipe, recipes } from './recipes.ts';
 
@@ -24,7 +25,7 @@ mkdir -p ${folder} && cd ${folder} || exit 1
 export HOME="\${HOME:-/root}"
 ${files.map(([name, text]) => writeFile(name, text)).join('\n')}
 ${Object.entries(environment)
-  .map(([name, value]) => `export ${name}=${quote(value)}`)
+  .map(([name, value]) => `export ${name}=${shellQuote(value)}`)
   .join('\n')}
 ${spec.setup === null ? '' : toSetup(spec.setup)}
 mkfifo control
@@ -32,7 +33,7 @@ while :; do
   rm -f halted
   echo "${mark} starting the engine"
   # A session of its own, so that its children end with it.
-  $(command -v setsid) ${recipe.toCommand(spec, place).map(quote).join(' ')} &
+  $(command -v setsid) ${recipe.toCommand(spec, place).map(shellQuote).join(' ')} &
   echo $! >pid
   wait $!
   code=$?
@@ -83,9 +84,7 @@ ${setup.startsWith('#!') ? './setup' : 'sh ./setup'} || {
 }`;
 
 const writeFile = (name: string, text: string) =>
-  `base64 -d >${quote(name)} <<'END'\n${Buffer.from(text).toString('base64')}\nEND`;
-
-const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+  `base64 -d >${shellQuote(name)} <<'END'\n${Buffer.from(text).toString('base64')}\nEND`;
 
 /** Lines of the boot log that say how far the script is. */
 export const scriptProgress: Recipe['progress'] = [

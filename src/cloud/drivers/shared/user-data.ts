@@ -4,6 +4,7 @@
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
 import { isMembers } from '#lib/json-members.ts';
+import { shellQuote } from '#lib/shell-quote.ts';
 
 const maxContentBytes = 16 * 1024 * 1024;
 
@@ -62,15 +63,15 @@ function toFile(entry: unknown): string[] {
   }
   const content = decode(toText(entry.content ?? ''), toText(entry.encoding ?? ''));
   if (!content) return [say(`${entry.path} was not written: its content can't be decoded`)];
-  const file = quote(entry.path);
+  const file = shellQuote(entry.path);
   const lines = [
     `mkdir -p "$(dirname ${file})"`,
     writeTo(entry.path, content, entry.append === true ? '>>' : '>'),
   ];
   // YAML parses 0644 as a number: octal in version 1.1, decimal in 1.2. Both mean the digits.
   if (entry.permissions !== undefined)
-    lines.push(`chmod ${quote(toText(entry.permissions))} ${file}`);
-  if (entry.owner !== undefined) lines.push(`chown ${quote(toText(entry.owner))} ${file}`);
+    lines.push(`chmod ${shellQuote(toText(entry.permissions))} ${file}`);
+  if (entry.owner !== undefined) lines.push(`chown ${shellQuote(toText(entry.owner))} ${file}`);
   return lines;
 }
 
@@ -86,12 +87,12 @@ function toUser(entry: unknown): string[] {
 function toKey(key: unknown): string {
   const file = '/home/ubuntu/.ssh/authorized_keys';
   const owner = 'chown ubuntu:ubuntu /home/ubuntu/.ssh';
-  return `mkdir -p /home/ubuntu/.ssh && echo ${quote(toText(key))} >>${file} && ${owner} ${file} && chmod 600 ${file}`;
+  return `mkdir -p /home/ubuntu/.ssh && echo ${shellQuote(toText(key))} >>${file} && ${owner} ${file} && chmod 600 ${file}`;
 }
 
 function toCommand(command: unknown): string {
-  if (Array.isArray(command)) return command.map((word) => quote(toText(word))).join(' ');
-  return `sh -c ${quote(toText(command))}`;
+  if (Array.isArray(command)) return command.map((word) => shellQuote(toText(word))).join(' ');
+  return `sh -c ${shellQuote(toText(command))}`;
 }
 
 function decode(content: string, encoding: string): Buffer | undefined {
@@ -112,11 +113,11 @@ function decode(content: string, encoding: string): Buffer | undefined {
 
 /** Encodes the content as base64, so that the shell interprets no byte of it. */
 function writeTo(file: string, content: Buffer, redirect = '>'): string {
-  return `base64 -d ${redirect}${quote(file)} <<'END'\n${content.toString('base64')}\nEND`;
+  return `base64 -d ${redirect}${shellQuote(file)} <<'END'\n${content.toString('base64')}\nEND`;
 }
 
 function say(message: string): string {
-  return `echo ${quote(message)}`;
+  return `echo ${shellQuote(message)}`;
 }
 
 function list(value: unknown): unknown[] {
@@ -129,8 +130,4 @@ function toText(value: unknown): string {
     : typeof value === 'object'
       ? JSON.stringify(value)
       : String(value);
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

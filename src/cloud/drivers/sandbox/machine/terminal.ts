@@ -4,6 +4,7 @@
 import type { Socket } from 'node:net';
 import { spawn } from '@lydell/node-pty';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
+import { shellQuote } from '#lib/shell-quote.ts';
 import { enterCommand, type RunningMachine } from './enter.ts';
 import { outerEnvironment } from './leave-host.ts';
 import { findChild, findProcess, signalProcess } from './process-identity.ts';
@@ -17,9 +18,11 @@ export interface TerminalOptions extends TerminalSize {
 
 export function openSandboxTerminal(machine: RunningMachine, options: TerminalOptions): Terminal {
   const { host } = machine;
-  const shell = quote(host.shell);
+  const shell = shellQuote(host.shell);
   const run =
-    options.command === null ? `exec ${shell} -l` : `exec ${shell} -c ${quote(options.command)}`;
+    options.command === null
+      ? `exec ${shell} -l`
+      : `exec ${shell} -c ${shellQuote(options.command)}`;
   const argv = host.script
     ? [host.script, '-qefc', `SSH_TTY=$(tty); export SSH_TTY; ${run}`, '/dev/null']
     : [host.shell, '-c', run];
@@ -77,8 +80,4 @@ export function openSandboxTerminal(machine: RunningMachine, options: TerminalOp
 
 function bounded(value: number, fallback: number): number {
   return Number.isInteger(value) && value > 0 && value <= 4096 ? value : fallback;
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }
