@@ -3,6 +3,7 @@
 
 import { changeLimits, toColumns, toLimitSet, toWireLimits } from '#accounts/limits/limit-set.ts';
 import type { LimitSettings } from '#accounts/limits/settings.ts';
+import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { ApiKeyRow, Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -127,15 +128,10 @@ function checkExpiry(at: number | null, now: number): void {
   throw invalidBody(`expires_at ${problem}.`, 'expires_at');
 }
 
-async function countKeys(tx: Tx, accountId: string): Promise<number> {
-  const { count } = await tx
-    .selectFrom('api_keys')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirstOrThrow();
-  return count;
-}
+const countKeys = (tx: Tx, accountId: string) =>
+  countRows(
+    tx.selectFrom('api_keys').where('account_id', '=', accountId).where('revoked_at', 'is', null),
+  );
 
 function createFirstKey(context: Context, accountId: string): Promise<string | null> {
   return context.db.transaction().execute(async (tx) => {

@@ -1,6 +1,7 @@
 // The people in an account and their roles.
 
 import { sql } from 'kysely';
+import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import { forbidden, notFound } from '#lib/errors.ts';
@@ -123,11 +124,7 @@ async function takeMember(tx: Tx, principal: SessionPrincipal, userId: string): 
 }
 
 async function keepAnOwner(tx: Tx, accountId: string): Promise<void> {
-  const { count } = await tx
-    .selectFrom('memberships')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .where('role', '=', 'owner')
-    .executeTakeFirstOrThrow();
-  if (count < 2) throw forbidden('The account needs an owner. Make another member an owner first.');
+  const members = tx.selectFrom('memberships').where('account_id', '=', accountId);
+  if ((await countRows(members.where('role', '=', 'owner'))) < 2)
+    throw forbidden('The account needs an owner. Make another member an owner first.');
 }

@@ -1,6 +1,7 @@
 // Presets: settings of the playground that a person has saved under a name.
 
 import type { SessionPrincipal } from '#accounts/principal.ts';
+import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, PresetRow } from '#db/tables.ts';
 import { conflict, invalidBody, notFound } from '#lib/errors.ts';
@@ -35,13 +36,8 @@ export function createPresets(db: Database): Presets {
     }
     return db.transaction().execute(async (tx) => {
       await lockAccount(tx, account_id);
-      const { count } = await tx
-        .selectFrom('presets')
-        .select(({ fn }) => fn.countAll<number>().as('count'))
-        .where('user_id', '=', user_id)
-        .where('name', '!=', name)
-        .executeTakeFirstOrThrow();
-      if (Number(count) >= maxPresets) {
+      const own = tx.selectFrom('presets').where('user_id', '=', user_id);
+      if ((await countRows(own.where('name', '!=', name))) >= maxPresets) {
         throw conflict(`You have ${maxPresets} presets, the maximum. Delete one first.`);
       }
       return tx

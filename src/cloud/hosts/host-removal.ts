@@ -5,6 +5,7 @@ import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockLaunches } from '#cloud/placement/lock-launches.ts';
 import type { HostRow } from '#db/cloud-rows.ts';
+import { countRows } from '#db/count-rows.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { conflict, notFound } from '#lib/errors.ts';
@@ -81,23 +82,11 @@ async function forgetAll(tx: Tx, { id, name }: HostRow, { clock, hosts }: Remova
 }
 
 async function refuseWhileUsed(tx: Tx, { id, name }: HostRow): Promise<void> {
-  const instances = await tx
-    .selectFrom('instances')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('host_id', '=', id)
-    .where('status', '!=', 'terminated')
-    .executeTakeFirstOrThrow();
-  if (instances.count > 0) {
-    throw conflict(
-      `Host ${name} has ${instances.count} instances. Drain it and terminate them first.`,
-    );
-  }
-  const filesystems = await tx
-    .selectFrom('filesystems')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('host_id', '=', id)
-    .executeTakeFirstOrThrow();
-  if (filesystems.count > 0) {
-    throw conflict(`Host ${name} has ${filesystems.count} filesystems. Delete them first.`);
-  }
+  const onHost = tx.selectFrom('instances').where('host_id', '=', id);
+  const instances = await countRows(onHost.where('status', '!=', 'terminated'));
+  if (instances > 0)
+    throw conflict(`Host ${name} has ${instances} instances. Drain it and terminate them first.`);
+  const filesystems = await countRows(tx.selectFrom('filesystems').where('host_id', '=', id));
+  if (filesystems > 0)
+    throw conflict(`Host ${name} has ${filesystems} filesystems. Delete them first.`);
 }

@@ -15,6 +15,7 @@ import type { Images } from '#cloud/placement/images.ts';
 import type { Offer, Offers } from '#cloud/placement/instance-types.ts';
 import { type Place, reachesFilesystem } from '#cloud/placement/place.ts';
 import { findRegion, regions } from '#cloud/regions.ts';
+import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -147,13 +148,9 @@ async function insert(
 }
 
 async function checkQuota({ maxPerAccount }: Context, tx: Tx, accountId: string): Promise<void> {
-  const { count } = await tx
-    .selectFrom('instances')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .where('status', '!=', 'terminated')
-    .executeTakeFirstOrThrow();
-  if (count >= maxPerAccount) throw quotaExceeded();
+  const own = tx.selectFrom('instances').where('account_id', '=', accountId);
+  if ((await countRows(own.where('status', '!=', 'terminated'))) >= maxPerAccount)
+    throw quotaExceeded();
 }
 
 /** A filesystem that is on no host yet is created where its first instance is, and stays there. */

@@ -16,6 +16,7 @@ import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { Filesystem, NewFilesystem } from '#cloud/schema.ts';
 import { toWireTime } from '#cloud/wire.ts';
 import type { FilesystemRow } from '#db/cloud-rows.ts';
+import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -129,13 +130,9 @@ async function create(context: Context, principal: Principal, { name, region }: 
 
 /** A filesystem that waits for space would take what other accounts free. */
 async function checkRoom(tx: Tx, { hostId, roomGib, filesystemGib, error }: HostDisk) {
-  const { waiting } = await tx
-    .selectFrom('filesystems')
-    .select((query) => query.fn.countAll().as('waiting'))
-    .where('host_id', '=', hostId)
-    .where('state', '=', 'creating')
-    .executeTakeFirstOrThrow();
-  if (roomGib < (Number(waiting) + 1) * filesystemGib) throw error;
+  const onHost = tx.selectFrom('filesystems').where('host_id', '=', hostId);
+  const waiting = await countRows(onHost.where('state', '=', 'creating'));
+  if (roomGib < (waiting + 1) * filesystemGib) throw error;
 }
 
 async function remove(context: Context, principal: Principal, id: string): Promise<void> {

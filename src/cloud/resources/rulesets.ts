@@ -7,6 +7,7 @@ import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { NewRuleset, Ruleset, RulesetChange } from '#cloud/schema.ts';
 import { toWireTime } from '#cloud/wire.ts';
 import type { FirewallRulesetRow } from '#db/cloud-rows.ts';
+import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -77,12 +78,8 @@ async function create(context: Context, principal: Principal, input: NewRuleset)
   };
   await db.transaction().execute(async (tx) => {
     await lockAccount(tx, accountId);
-    const { count } = await tx
-      .selectFrom('firewall_rulesets')
-      .select((one) => one.fn.countAll<number>().as('count'))
-      .where('account_id', '=', accountId)
-      .executeTakeFirstOrThrow();
-    if (count >= context.maxPerAccount) throw quotaExceeded();
+    const own = tx.selectFrom('firewall_rulesets').where('account_id', '=', accountId);
+    if ((await countRows(own)) >= context.maxPerAccount) throw quotaExceeded();
     await tx.insertInto('firewall_rulesets').values(row).execute();
     await audit.record(tx, principal, { action: 'firewall_ruleset.created', ...toSubject(row) });
   });

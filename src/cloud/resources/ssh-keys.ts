@@ -13,6 +13,7 @@ import {
   sshKeyNotFound,
 } from '#cloud/errors.ts';
 import type { NewSshKey, SshKey } from '#cloud/schema.ts';
+import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, SshKeyRow, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -114,10 +115,7 @@ async function checkRoom(
   const own = db.selectFrom('ssh_keys').where('account_id', '=', accountId);
   const same = await own.select('id').where('name', '=', name).executeTakeFirst();
   if (same !== undefined) throw sshKeyNameTaken(name);
-  const { count } = await own
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow();
-  if (count >= maxPerAccount) throw quotaExceeded();
+  if ((await countRows(own)) >= maxPerAccount) throw quotaExceeded();
 }
 
 async function remove({ db, audit }: Context, principal: Principal, id: string): Promise<void> {

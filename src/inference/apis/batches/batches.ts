@@ -1,6 +1,7 @@
 // Batches as clients see them: created, read, listed and cancelled. The runner does the rest.
 
 import type { BatchRow } from '#db/batch-rows.ts';
+import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database } from '#db/tables.ts';
 import { findEndpoint } from '#inference/apis/apis.ts';
@@ -119,13 +120,9 @@ function toWindowMs(window: string): number {
 const insert = (db: Database, row: BatchRow): Promise<void> =>
   db.transaction().execute(async (tx) => {
     await lockAccount(tx, row.account_id);
-    const { live } = await tx
-      .selectFrom('batches')
-      .select(({ fn }) => fn.countAll<number>().as('live'))
-      .where('account_id', '=', row.account_id)
-      .where('state', 'in', liveStates)
-      .executeTakeFirstOrThrow();
-    if (live >= maxLive) throw tooManyBatches(maxLive);
+    const own = tx.selectFrom('batches').where('account_id', '=', row.account_id);
+    if ((await countRows(own.where('state', 'in', liveStates))) >= maxLive)
+      throw tooManyBatches(maxLive);
     const file = await tx
       .selectFrom('files')
       .select('id')

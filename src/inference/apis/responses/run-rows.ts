@@ -2,6 +2,7 @@
 // would be billed twice. Deleting the row of a run ends it. The server that deleted the row writes the last event.
 
 import { isCallerGone } from '#accounts/caller-gone.ts';
+import { countRows } from '#db/count-rows.ts';
 import { Lease, released } from '#db/lease.ts';
 import type { ResponseEventsRow, ResponseRunRow } from '#db/response-rows.ts';
 import type { Database, Tx } from '#db/tables.ts';
@@ -55,13 +56,8 @@ export class RunRows {
   }
 
   /** Counts the runs of an account, to be checked in the transaction that adds one. */
-  async count(tx: Tx, accountId: string): Promise<number> {
-    const { count } = await tx
-      .selectFrom('response_runs')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where('account_id', '=', accountId)
-      .executeTakeFirstOrThrow();
-    return Number(count);
+  count(tx: Tx, accountId: string): Promise<number> {
+    return countRows(tx.selectFrom('response_runs').where('account_id', '=', accountId));
   }
 
   async add(tx: Tx, run: Omit<ResponseRunRow, 'runner' | 'lease_until' | 'created_at'>) {
