@@ -1,5 +1,7 @@
 // Records what a client has been sent of its response, in case another backend must continue it. To keep this cheap, wire
-// events are parsed only when they take up too much space or the transcript is read.
+// events are parsed only when they take up too much space or the transcript is read. Parsing each event at once, a stream of
+// 50 chunks costs the server 1.59 times the CPU if the chunks arrive together, and 1.09 times if each has a packet
+// (`bench/cpu.ts`).
 
 import type {
   ChatChoiceDelta,
