@@ -57,7 +57,7 @@ export interface Tokens {
 }
 
 /** The texts of a task, as a client wrote them. */
-export const textsOf = (task: PoolingTask): readonly (string | readonly number[])[] =>
+const textsOf = (task: PoolingTask): readonly (string | readonly number[])[] =>
   task.kind === 'embed' ? task.inputs : task.documents;
 
 /** Special tokens that a model may add to one text, and to a pair of texts. */

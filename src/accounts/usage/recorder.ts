@@ -234,7 +234,7 @@ export const batchRows = 128;
  * The rows of requests that have ended and are not in the database yet. While the database accepts nothing for long, the
  * oldest rows are dropped and counted.
  */
-export class PendingRows {
+class PendingRows {
   readonly #writer: UsageWriter;
   readonly #log: FastifyBaseLogger;
   readonly #maxRows: number;

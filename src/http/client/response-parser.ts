@@ -237,7 +237,7 @@ export type BodyFraming = number | 'chunked' | 'close';
 const statusLine = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: |$)/;
 
 /** Parses a head without its final blank line. Throws HttpClientError. */
-export function parseResponseHead(text: string): ResponseHead {
+function parseResponseHead(text: string): ResponseHead {
   const lineEnd = text.indexOf('\r\n');
   const line = lineEnd === -1 ? text : text.slice(0, lineEnd);
   const [, minor, digits] = statusLine.exec(line) ?? [];
@@ -280,7 +280,7 @@ const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const forbidden = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
 
 /** Parses header lines from `start` as Node does: names in lower case, values of the same name joined by commas. */
-export function parseHeaders(text: string, start: number): IncomingHttpHeaders {
+function parseHeaders(text: string, start: number): IncomingHttpHeaders {
   if (forbidden.test(text)) throw notHttp('A header holds control characters.');
   const headers: Record<string, string> = {};
   for (let at = start; at < text.length; ) {

@@ -26,7 +26,7 @@ const types: Readonly<Record<number, string>> = {
 };
 
 /** From an error in the format of the other inference endpoints. */
-export function toMessagesError({ status: given, headers, body }: Rendered): Rendered {
+function toMessagesError({ status: given, headers, body }: Rendered): Rendered {
   const { message, code } = (body as { error: { message: string; code: string | null } }).error;
   const status = code === 'server_is_overloaded' ? 529 : given;
   const type = types[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');

@@ -15,7 +15,7 @@ import {
 } from './stored-errors.ts';
 
 /** Responses of a conversation. Each is a row to read, and perhaps an entry of a path. */
-export const maxChainResponses = 2_000;
+const maxChainResponses = 2_000;
 const maxReferences = 10_000;
 
 /** Ids of any other form were not made here. PostgreSQL would refuse some of them. */

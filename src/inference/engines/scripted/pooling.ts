@@ -10,7 +10,7 @@ export interface PooledBody {
   readonly documents?: readonly string[];
 }
 
-export const scriptedDimensions = 8;
+const scriptedDimensions = 8;
 
 /** True for the paths of embeddings and reranking. */
 export const isPooled = (path: string): boolean => /\/(embeddings|rerank)$/.test(path);

@@ -225,7 +225,7 @@ const maxKnownBytes = 512;
  * costs the engine 1.33 times the CPU if the chunks arrive together, and 1.04 times if each has a packet
  * (`bench/upstream.ts`).
  */
-export function cacheEvent({ known }: EventTemplate, text: string, event: ParsedEvent): void {
+function cacheEvent({ known }: EventTemplate, text: string, event: ParsedEvent): void {
   const isCommon = event.isLast || !event.isHolding;
   if (isCommon && known.size < maxKnownEvents && text.length <= maxKnownBytes)
     known.set(detach(text), event);
@@ -243,7 +243,7 @@ export interface EventSample {
 }
 
 /** Null if the server's events can't be recognised by their text. */
-export function learnTemplate(given: EventSample, includeUsage: boolean): EventTemplate | null {
+function learnTemplate(given: EventSample, includeUsage: boolean): EventTemplate | null {
   const { event, absent } = given;
   const eventText = detach(given.eventText);
   const found = findChoices(eventText);
@@ -297,7 +297,7 @@ function afterName(head: string, name: string): number {
 }
 
 /** Returns where the head of a matching event ends, or -1 if the event does not match. */
-export function skipHead({ parts, holes }: EventTemplate, text: string, from: number): number {
+function skipHead({ parts, holes }: EventTemplate, text: string, from: number): number {
   let at = from;
   for (let index = 0; index < parts.length; index++) {
     if (index > 0) at = holes[index - 1] === 'text' ? text.indexOf('"', at) : skipDigits(text, at);
