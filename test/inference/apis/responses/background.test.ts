@@ -152,9 +152,11 @@ for (const database of databases) {
     });
 
     test('responses of a revoked key end, queued or not, and give back what they reserved', async (t) => {
+      const begun = Promise.withResolvers<void>();
       const aborted = Promise.withResolvers<void>();
       const server = startServer(t, async (_run, { signal }) => {
         signal.addEventListener('abort', () => aborted.resolve());
+        begun.resolve();
         await aborted.promise;
       });
       const idle = startServer(t, null);
@@ -164,7 +166,7 @@ for (const database of databases) {
         settled++;
       };
       const running = await submit(server, { accountId, settle });
-      await until('it runs', async () => (await statusOf(server, accountId, running)) !== 'queued');
+      await begun.promise;
       const queued = await idle.background.cancel(
         accountId,
         await submit(idle, { accountId, settle }),
