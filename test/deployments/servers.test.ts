@@ -126,16 +126,18 @@ describe('deployments of several servers', {
     const [machine] = await instances(first);
     const second = await startAnother(first);
     await forget(first);
-    const runner = async () => (await chat(second)).headers.get('x-served-by');
-    await until('the other runs it', async () => /^tested-/.test((await runner()) ?? ''));
-    await until('its server sends requests there', async () => {
-      const response = await chat(first);
-      return response.headers.get('x-served-by') !== 'builtin' && (await show(first)).replicas[0];
+    const running = async () =>
+      (await instances(second)).filter(({ status }) => status !== 'terminating');
+    const servedBy = async (server: Server) => (await chat(server)).headers.get('x-served-by');
+    const next = await until('the other runs it on a machine of its own', async () => {
+      const [one, ...rest] = await running();
+      const name = `tested-${one?.id.slice(0, 8)}`;
+      const isNext = one?.id !== machine?.id && rest.length === 0;
+      return isNext && (await servedBy(second)) === name ? name : undefined;
     });
-    const left = await instances(second);
-    const running = left.filter(({ status }) => status !== 'terminating').map(({ id }) => id);
-    assert.equal(running.length, 1);
-    assert(!running.includes(machine?.id ?? ''));
+    await until('its server sends requests there', async () => (await servedBy(first)) === next);
+    await until('every server shows it', async () => (await show(first)).replicas[0]);
+    assert.equal((await running()).length, 1);
   });
 
   test('a type that only the host of another server offers is refused', async () => {
