@@ -3,6 +3,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Database, WeightPullRow } from '#db/tables.ts';
+import { WakeableTask } from '#lib/async/wakeable-task.ts';
 import { isDiskFullCode, readFreeBytes } from '#lib/disk-space.ts';
 import type { RetryRules } from '#lib/growing-file.ts';
 import type { Bindings } from './bindings.ts';
@@ -46,8 +47,7 @@ export class Runner {
   /** Finds pulls that another process on this folder queued or left behind. */
   readonly #timer: NodeJS.Timeout;
   #stopping = false;
-  #waking: Promise<void> | undefined;
-  #wokenAgain = false;
+  readonly #looking = new WakeableTask(() => this.#look());
 
   constructor(parts: RunnerParts, options: RunnerOptions) {
     this.#parts = parts;
@@ -62,16 +62,7 @@ export class Runner {
 
   /** Starts waiting pulls, as far as the concurrency limit allows. */
   wake(): void {
-    if (this.#waking !== undefined) {
-      this.#wokenAgain = true;
-      return;
-    }
-    this.#waking = this.#startWaiting()
-      .catch((error) => this.#parts.log.error({ err: error }, 'looking for pulls failed'))
-      .finally(() => {
-        this.#waking = undefined;
-        if (this.#wokenAgain) this.wake();
-      });
+    this.#looking.wake();
   }
 
   /** Bytes of a pull that runs here, more recent than its row. */
@@ -101,15 +92,20 @@ export class Runner {
   async stop(): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#timer);
-    await this.#waking;
+    await this.#looking.ended();
     const jobs = [...this.#jobs.values()];
     for (const { controller } of jobs) controller.abort();
     await Promise.all(jobs.map(({ finished }) => finished));
     await this.#parts.downloads.close();
   }
 
+  async #look(): Promise<void> {
+    await this.#startWaiting().catch((error) =>
+      this.#parts.log.error({ err: error }, 'looking for pulls failed'),
+    );
+  }
+
   async #startWaiting(): Promise<void> {
-    this.#wokenAgain = false;
     while (!this.#stopping && this.#jobs.size < this.#options.concurrency) {
       const row = await this.#parts.rows.claim();
       if (row === undefined) return;

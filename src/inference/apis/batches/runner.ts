@@ -4,6 +4,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRow } from '#db/batch-rows.ts';
 import { findEndpoint, type ListedEndpoint } from '#inference/apis/apis.ts';
+import { WakeableTask } from '#lib/async/wakeable-task.ts';
 import { callerGone } from './line-faults.ts';
 import { type RunParts, runLines } from './run-lines.ts';
 import { type LineBounds, validateLines } from './validate.ts';
@@ -34,7 +35,7 @@ export class BatchRunner {
   readonly #parts: RunnerParts;
   readonly #jobs = new Map<string, Job>();
   #timer: NodeJS.Timeout | undefined;
-  #waking: Promise<void> | undefined;
+  readonly #looking = new WakeableTask(() => this.#look());
   #isStopping = false;
 
   constructor(parts: RunnerParts) {
@@ -50,18 +51,14 @@ export class BatchRunner {
   /** Looks for batches to run. */
   wake(): void {
     if (this.#timer === undefined) return;
-    this.#waking ??= this.#claim()
-      .catch((error) => this.#parts.log.error({ err: error }, 'looking for batches failed'))
-      .finally(() => {
-        this.#waking = undefined;
-      });
+    this.#looking.wake();
   }
 
   /** Starts no further line. Lines in flight may finish until `graceMs` have passed. Then all leases are given back. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#timer);
-    await this.#waking;
+    await this.#looking.ended();
     const jobs = [...this.#jobs.values()];
     for (const { pause } of jobs) pause.abort();
     const cut = setTimeout(() => {
@@ -69,6 +66,12 @@ export class BatchRunner {
     }, graceMs);
     await Promise.all(jobs.map(({ finished }) => finished));
     clearTimeout(cut);
+  }
+
+  async #look(): Promise<void> {
+    await this.#claim().catch((error) =>
+      this.#parts.log.error({ err: error }, 'looking for batches failed'),
+    );
   }
 
   async #claim(): Promise<void> {

@@ -9,6 +9,7 @@ import type { Tx } from '#db/tables.ts';
 import { renderFailure } from '#http/error-format.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
 import type { Caller } from '#inference/request.ts';
+import { WakeableTask } from '#lib/async/wakeable-task.ts';
 import type { Clock } from '#lib/clock.ts';
 import { BackgroundDelivery } from './background-delivery.ts';
 import { HeldReservations, nothing } from './held-reservations.ts';
@@ -62,8 +63,7 @@ export class BackgroundResponses {
   readonly #timers: NodeJS.Timeout[];
   #lastWrite = 0;
   #writing: Promise<void> | null = null;
-  #looking: Promise<void> | null = null;
-  #looksAgain = false;
+  readonly #looking = new WakeableTask(() => this.#try(() => this.#look()));
   #isStopping = false;
 
   constructor(parts: BackgroundParts, maxLive: number) {
@@ -132,12 +132,7 @@ export class BackgroundResponses {
 
   /** Looks for work: queued responses, and those that a lost server left. */
   wake(): void {
-    if (this.#isStopping) return;
-    this.#looksAgain = this.#looking !== null;
-    this.#looking ??= this.#try(() => this.#look()).finally(() => {
-      this.#looking = null;
-      if (this.#looksAgain) this.wake();
-    });
+    if (!this.#isStopping) this.#looking.wake();
   }
 
   /** Resolves when events of a response may have been written, at the latest after this time. */
@@ -161,7 +156,7 @@ export class BackgroundResponses {
   /** Waits for what runs here, at most for the drain time. What is cut off then fails. */
   async drain(drainMs: number): Promise<void> {
     this.stop();
-    await this.#looking;
+    await this.#looking.ended();
     const cut = setTimeout(() => {
       for (const delivery of this.#running.values()) delivery.abort();
     }, drainMs);
