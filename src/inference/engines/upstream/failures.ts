@@ -89,6 +89,12 @@ const failureRules: readonly FailureRule[] = [
     toError: ({ cause }) => unavailable('does not know its model', cause),
   },
   {
+    // Some servers answer chats only. They are sound: a client must not be able to eject them.
+    matches: ({ status, task }) =>
+      task.kind === 'completion' && (status === 404 || status === 405 || status === 501),
+    toError: ({ cause }) => chatsOnly(cause),
+  },
+  {
     matches: ({ status }) => status !== 400 && status !== 422,
     // A readable error with status 500 may be the request's fault: some requests fail on every server.
     toError: ({ status, refusal, cause }) =>
@@ -151,6 +157,13 @@ function overloaded({ retryAfterMs, cause }: UpstreamFailure): EngineError {
   const detail = retryAfterMs === null ? { cause } : { retryAfterMs, cause };
   return new EngineError('overloaded', 'The backend takes no more requests at the moment.', detail);
 }
+
+const chatsOnly = (cause: Error) =>
+  new EngineError(
+    'rejected',
+    'The backend of this model answers chats only: send the request to /v1/chat/completions.',
+    { code: 'model_not_supported', param: 'model', cause },
+  );
 
 const requestTooLarge = (cause: Error) =>
   new EngineError('rejected', 'The body is larger than the backend of this model takes.', {

@@ -355,6 +355,15 @@ describe('refusals of an upstream', () => {
     assert.match(unknown.message, /does not know its model/);
   });
 
+  test('a completion that a server of chats has no endpoint for is not held against the server', () => {
+    for (const status of [404, 405, 501]) {
+      const { failure, code } = failureOf(status, { detail: 'Not Found' }, {}, completion);
+      assert.deepEqual([failure, code], ['rejected', 'model_not_supported']);
+    }
+    const unknown = { error: { message: 'The model `up` does not exist.' } };
+    assert.equal(failureOf(404, unknown, {}, completion).failure, 'unavailable');
+  });
+
   test('a client’s mistake that a server reports as its own stays the client’s', () => {
     const said = [
       'Failed to parse tool call arguments as JSON: [json.exception.parse_error.101]',
