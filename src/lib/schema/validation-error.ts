@@ -99,8 +99,12 @@ function isNullBranch(error: RawViolation): boolean {
   return error.keyword === 'type' && error.params.type === 'null';
 }
 
-/** Deeper errors rank higher. At the same depth, a bound says more than a type. */
+/**
+ * Deeper errors rank higher. At the same depth, a bound says more than a type. A list that is too long comes first: in a
+ * union, the branches that don't mean such a list complain about its members.
+ */
 function rank({ instancePath, keyword }: RawViolation): number {
+  if (keyword === 'maxItems') return Infinity;
   const depth = instancePath.split('/').length + (keyword === 'required' ? 1 : 0);
   return depth * 2 + (keyword === 'type' ? 0 : 1);
 }

@@ -163,7 +163,7 @@ describe('a request for embeddings', () => {
       [{ input: ['a', ''] }, 'input[1]', /input\[1\] is empty/],
       [{ input: '' }, 'input', /input is empty/],
       [{ input: [] }, 'input', /./],
-      [{ input: Array.from({ length: 2049 }, () => 'a') }, 'input', /./],
+      [{ input: Array.from({ length: 2049 }, () => 'a') }, 'input', /at most 2048 members/],
       [{ input: ['a', 1] }, 'input', /./],
       [{ input: 'a', encoding_format: 'hex' }, 'encoding_format', /float.*base64/],
       [{ input: 'a', dimensions: 0 }, 'dimensions', /./],
