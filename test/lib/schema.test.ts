@@ -6,8 +6,13 @@ import * as accounts from '#accounts/schema.ts';
 import * as usage from '#accounts/usage/schema.ts';
 import { cloudErrorFormat } from '#cloud/errors.ts';
 import * as hosts from '#cloud/hosts/schema.ts';
+import * as batches from '#inference/apis/batches/schema.ts';
+import * as files from '#inference/apis/files/schema.ts';
+import * as ollama from '#inference/apis/ollama/schema.ts';
+import * as responses from '#inference/apis/responses/schema.ts';
 import * as backends from '#inference/backends/schema.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
+import * as inference from '#inference/schema.ts';
 import * as weights from '#inference/weights/schema.ts';
 import { explainPattern } from '#lib/schema/pattern-words.ts';
 import { toViolation } from '#lib/schema/validation-error.ts';
@@ -31,7 +36,7 @@ test('an exclusive bound is not called the minimum or maximum', () => {
   }
 });
 
-test('every pattern of the dashboard’s API is explained in words', () => {
+test('every pattern of the dashboard’s API and of the inference APIs is explained in words', () => {
   const found = new Set<string>();
   const collect = (node: unknown): void => {
     if (node === null || typeof node !== 'object') return;
@@ -39,7 +44,9 @@ test('every pattern of the dashboard’s API is explained in words', () => {
     if (typeof pattern === 'string') found.add(pattern);
     for (const inner of Object.values(node)) collect(inner);
   };
-  for (const schemas of [accounts, usage, backends, weights, hosts]) collect({ ...schemas });
+  const dashboard = [accounts, usage, backends, weights, hosts];
+  const apis = [inference, batches, files, ollama, responses];
+  for (const schemas of [...dashboard, ...apis]) collect({ ...schemas });
   assert(found.size > 10);
   for (const pattern of found) assert.match(explainPattern(pattern), /^be /, pattern);
 });
