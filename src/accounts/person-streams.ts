@@ -14,6 +14,7 @@ export interface PersonStream extends EventStream {
   isOpen(): boolean;
   /** True while the client does not read what was sent. */
   isFull(): boolean;
+  /** Calls the listener at once if the stream is closed already. */
   onClose(listener: () => void): void;
 }
 
@@ -53,7 +54,11 @@ export function createPersonStreams(
       end: () => events.end(),
       isOpen: () => !raw.writableEnded && !raw.destroyed,
       isFull: () => raw.writableNeedDrain,
-      onClose: (listener) => raw.once('close', listener),
+      onClose(listener) {
+        // The client may have left before the stream was opened.
+        if (raw.closed) listener();
+        else raw.once('close', listener);
+      },
     };
     const recheck = setInterval(() => {
       // While the database is unavailable, the stream goes on.
