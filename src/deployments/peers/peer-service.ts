@@ -6,6 +6,7 @@ import type { LiveDeployment } from '#deployments/live-deployment.ts';
 import type { LiveDeployments } from '#deployments/live-deployments.ts';
 import type { DeploymentLog } from '#deployments/schema.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
+import type { Backend } from '#inference/backends/backend.ts';
 import type { BackendRegistry } from '#inference/backends/registry.ts';
 import { EngineError } from '#inference/engine.ts';
 import type { Router } from '#inference/routing/router.ts';
@@ -82,7 +83,8 @@ export class PeerService {
       caller: id,
       priority: 0,
       signal,
-      exclude: new Set(registry.forModel(model).filter((one) => one !== backend)),
+      // Also those that are added while the request waits.
+      exclude: { has: (one: Backend) => one !== backend },
     };
     const lease = router.tryAcquire(model, request) ?? (await router.waitForLease(model, request));
     return {

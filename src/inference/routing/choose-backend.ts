@@ -9,7 +9,7 @@ import type { ChatMessage } from '#inference/schema.ts';
 export interface Constraints {
   readonly task: Task;
   /** Backends that were tried or can't take the request. */
-  readonly exclude: ReadonlySet<Backend>;
+  readonly exclude: Pick<ReadonlySet<Backend>, 'has'>;
   /** True if the backend is on probation and another request is probing it. */
   isProbed(backend: Backend): boolean;
 }
@@ -68,7 +68,7 @@ const loadOf = ({ outstanding, weight }: Backend) => outstanding / weight;
 function findPreferred(
   backends: readonly Backend[],
   prefix: number,
-  exclude: ReadonlySet<Backend>,
+  exclude: Pick<ReadonlySet<Backend>, 'has'>,
 ): Backend | null {
   let preferred: Backend | null = null;
   let highest = Number.NEGATIVE_INFINITY;

@@ -22,7 +22,7 @@ export interface RoutedRequest {
   readonly priority: number;
   readonly signal: Cancellation;
   /** Backends that were tried or can't take the request. */
-  readonly exclude: ReadonlySet<Backend>;
+  readonly exclude: Pick<ReadonlySet<Backend>, 'has'>;
 }
 
 /** One of a backend's concurrent requests, held until it is released. */

@@ -324,6 +324,19 @@ describe('the queue of a model', () => {
     assert.equal((await waiting).backend.name, 'b');
   });
 
+  test('a request for one backend alone is refused when that one is replaced', async () => {
+    const wanted = busy();
+    let backends = [wanted];
+    const list = { forModel: () => backends, hasEnded: async () => false, close: async () => {} };
+    const router = new Router(list, createHandClock(), { maxLength: 4, maxWaitMs: 60_000 });
+    const alone = routed({ exclude: { has: (one) => one !== wanted } });
+    router.tryAcquire('m', alone);
+    const waiting = assert.rejects(router.waitForLease('m', alone), unavailable);
+    backends = [newBackend('b')];
+    router.recheck();
+    await waiting;
+  });
+
   test('a request that waits for a backend that starts to drain is refused as unavailable', async () => {
     const backend = busy();
     const { router, now, wait } = routerOf([backend]);
