@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -13,6 +14,7 @@ import type { Clock } from '#lib/clock.ts';
 import { noPostgres } from '#test/support/databases.ts';
 import { testEngine } from '#test/support/deployments.ts';
 import { findFreePort } from '#test/support/free-port.ts';
+import { listen } from '#test/support/listen.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -148,10 +150,19 @@ describe('deployments of several servers', {
     assert.match(reason ?? '', /No host that this server reaches offers cpu_1x_general\.$/);
   });
 
+  test('requests are refused if the server of the deployment does not answer as this version does', async (t) => {
+    const other = createServer((_request, response) => response.end('{"is_ready":true}'));
+    await refusesRequests(`http://127.0.0.1:${await listen(t, other)}`);
+  });
+
   test('requests are refused if the server of the deployment does not answer at its peer_url', async () => {
+    await refusesRequests(`http://127.0.0.1:${await findFreePort()}`);
+  });
+
+  async function refusesRequests(peerUrl: string): Promise<void> {
     let turnedMs = 0;
     const clock = { now: () => Date.now() + turnedMs };
-    const first = await startFirst({ peer_url: `http://127.0.0.1:${await findFreePort()}` });
+    const first = await startFirst({ peer_url: peerUrl });
     await deploy(first, 'cpu_1x_general');
     const second = await startAnother(first, {}, clock);
     let response: Response | undefined;
@@ -164,7 +175,7 @@ describe('deployments of several servers', {
     });
     assert.equal(refused.status, 503);
     assert.match(await refused.text(), /The server of the deployment tested does not answer/);
-  });
+  }
 
   test('a deployment of another server’s file is removed there alone, and refuses requests once that server is lost', async () => {
     const onMachine = { model, engine: 'command', program: 'engine', runs_on: 'cpu_1x_general' };

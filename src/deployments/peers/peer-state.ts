@@ -27,6 +27,12 @@ export const toPeerState = (
   progress: hold?.progress() ?? null,
 });
 
+/** Throws if the answer is not a state: a server of another version may answer differently. */
+export function parsePeerState(answer: Partial<PeerState>): PeerState {
+  if (!Array.isArray(answer.replicas)) throw new Error('Its answer is not that of this version.');
+  return answer as PeerState;
+}
+
 /** Nothing is known yet. */
 export const unknownState: PeerState = {
   replicas: [],

@@ -8,7 +8,7 @@ import { toHoldLimits } from '#deployments/spec.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
-import { type PeerState, unknownState } from './peer-state.ts';
+import { type PeerState, parsePeerState, unknownState } from './peer-state.ts';
 import { graceMs, type Peer } from './server-rows.ts';
 
 export interface RemoteParts {
@@ -142,7 +142,9 @@ export class RemoteDeployment {
   async #ask(waiting: number): Promise<void> {
     this.#isAsking = true;
     const demand = { server: this.#parts.serverId, waiting };
-    const state = await this.#fetch<PeerState>('/demand', demand).catch(this.#noteSilence);
+    const state = await this.#fetch<Partial<PeerState>>('/demand', demand)
+      .then(parsePeerState)
+      .catch(this.#noteSilence);
     this.#isAsking = false;
     this.#state = state ?? unknownState;
     this.#askedAt = this.#parts.clock.now();
