@@ -26,11 +26,12 @@ export function shareCompileCache(): void {
     accessSync(cache, constants.W_OK);
     for (const name of readdirSync(cache)) {
       const file = join(cache, name);
-      const { mode } = statSync(file);
+      // Undefined for a temporary file of another process, which has renamed it meanwhile.
+      const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? readable;
       if ((mode & readable) !== readable) chmodSync(file, mode | readable);
     }
   } catch {
-    // Of another user, as inside a machine. Or another process replaces files: the next start goes on.
+    // The cache belongs to another user, as inside a machine. What is not readable yet, the next start makes readable.
   }
 }
 
