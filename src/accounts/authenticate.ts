@@ -44,7 +44,7 @@ interface Carrier {
   foundAt: number;
 }
 
-/** Keys and sessions are cached for as long, so that a request for a model is not delayed by a second lookup. */
+/** Keys and sessions are cached for as long: a request for a model whose body arrives in time needs no second lookup. */
 const trustedMs = 1000;
 
 export function principalOf(request: FastifyRequest): Principal {

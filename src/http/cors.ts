@@ -2,8 +2,7 @@
 // responses without Fastify's reply, so it needs the headers as a list.
 
 import type { FastifyInstance } from 'fastify';
-import type { HeaderList } from './response-headers.ts';
-import { addHeaders } from './response-headers.ts';
+import { addHeaders, type HeaderList } from './response-headers.ts';
 
 /** The headers that a response to a page of this origin needs. */
 export type CorsHeaders = (origin: string | undefined) => Readonly<HeaderList>;

@@ -5,8 +5,7 @@ import { collectDefaultMetrics, type Registry } from 'prom-client';
 import { readKey } from '#accounts/authenticate.ts';
 import type { ObserveRequest } from '#http/access-log.ts';
 import { clientAddress } from '#http/client-address.ts';
-import type { HeaderList } from '#http/response-headers.ts';
-import { addHeaders } from '#http/response-headers.ts';
+import { addHeaders, type HeaderList } from '#http/response-headers.ts';
 import { forbidden, Refusal } from '#lib/errors.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
 import { renderDocument, toCloudOnly } from '#server/openapi/document.ts';
@@ -68,7 +67,7 @@ function describeAt(app: FastifyInstance, prefix: string, describe: () => object
   let text: string | undefined;
   app.get(`${prefix}/openapi.json`, async (request, reply) => {
     reply.type('application/json; charset=utf-8');
-    // Anyone may ask for it, and to write it as text takes 20 ms.
+    // Anyone may ask for it, and writing it as text takes 20 ms.
     text ??= JSON.stringify(describe());
     return renderDocument(text, toOrigin(request));
   });

@@ -70,7 +70,9 @@ describe('millrace backends', () => {
     assert.match(models.stdout, /lfm-40b +LiquidAI +stand-in, not the real model\n/);
     const unlisted = 'hermes-3-llama-3.1-405b-fp8-128k';
     assert.match(models.stdout, new RegExp(`\n${unlisted} +NousResearch +stand-in`));
-    assert.ok(models.stdout.endsWith(`leaves out ${unlisted}, which answers by its id.\n`));
+    assert.ok(
+      models.stdout.endsWith(`Not listed by GET /v1/models, but served by id: ${unlisted}.\n`),
+    );
 
     assert.equal(
       (await backends('drain', `${model}/box`)).stdout,

@@ -45,7 +45,7 @@ async function list(): Promise<View> {
   const parts = [
     toTable('models', header, rows),
     ...(unlisted.length > 0
-      ? [`GET /v1/models leaves out ${unlisted.join(', ')}, which answers by its id.`]
+      ? [`Not listed by GET /v1/models, but served by id: ${unlisted.join(', ')}.`]
       : []),
     ...(overview.data.length > 0 ? [renderWeights(overview)] : []),
   ];

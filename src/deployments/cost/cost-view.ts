@@ -41,7 +41,7 @@ export async function readCost(
   };
 }
 
-/** A pattern for its backends, which are called after the deployment and eight digits of a replica's id. */
+/** Matches the names of a deployment's backends: its own name and eight digits of a replica's id. */
 const toPattern = (name: string) => `${name}-________`;
 
 async function countTokens(db: Database, name: string, since: number): Promise<number> {
@@ -59,7 +59,7 @@ async function countTokens(db: Database, name: string, since: number): Promise<n
   return Number(sums.prompt ?? 0) + Number(sums.completion ?? 0);
 }
 
-/** Of the requests that have ended, on every server. */
+/** How fast requests were answered that began since then and have ended, on every server. */
 async function readRecent(db: Database, name: string, since: number) {
   const accounts = db.selectFrom('accounts').select('id');
   const names = db.selectFrom('usage_names').select('ref');

@@ -4,7 +4,7 @@ import type { Clock } from '#lib/clock.ts';
 
 /** A server that said nothing for this long has no requests that wait. */
 const freshMs = 3_000;
-/** More names of servers than this are not kept: those that spoke longest ago are forgotten. */
+/** Maximum servers kept for a deployment. The server that spoke longest ago is forgotten first. */
 const maxServers = 256;
 
 interface Said {

@@ -24,7 +24,7 @@ export interface RemoteParts {
 /** What the requests of this server demand of a deployment. */
 export interface RemoteLoad {
   readonly waiting: number;
-  /** Requests run. */
+  /** True while requests run. */
   readonly isUsed: boolean;
 }
 

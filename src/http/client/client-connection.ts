@@ -3,8 +3,7 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import { HttpClientError } from './errors.ts';
 import type { ResponseHandler } from './response-handler.ts';
-import type { ResponseHead } from './response-parser.ts';
-import { ResponseParser } from './response-parser.ts';
+import { type ResponseHead, ResponseParser } from './response-parser.ts';
 
 /** Text, or bytes in pieces, which are written as they are: to encode megabytes would block the event loop. */
 export type OutgoingBody = string | readonly Uint8Array[];

@@ -66,7 +66,7 @@ export class BackendRegistry implements BackendList {
   #deployed: readonly DeployedModel[] = [];
   /** Emits the id of each replica that is removed. */
   readonly #removals = new EventEmitter().setMaxListeners(0);
-  /** Called when it has to be found out whether a replica of the model has ended. */
+  /** Called to find out whether a replica of the model has ended. */
   onDoubt: (model: string) => void = () => {};
   #lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
   /** All backends by the options of their engine: other options make a new backend. */

@@ -36,8 +36,6 @@ import {
 import type { Plan } from './plan.ts';
 import { Transcript } from './transcript.ts';
 
-export interface StreamParts extends AttemptParts {}
-
 const maxContinuations = 2;
 /** The client waits for the count in mid-response. */
 const countTimeoutMs = 2000;
@@ -47,7 +45,7 @@ const countTimeoutMs = 2000;
  * call `deliver`. Throws EngineError, or the signal's reason when it aborts.
  */
 export async function openStream(
-  parts: StreamParts,
+  parts: AttemptParts,
   plan: Plan,
   call: Call,
   log: AttemptLog,
@@ -58,7 +56,7 @@ export async function openStream(
 }
 
 class ResumableStream {
-  readonly #parts: StreamParts;
+  readonly #parts: AttemptParts;
   readonly #plan: Plan;
   readonly #request: BackendRequest;
   readonly #onUsage: Call['onUsage'];
@@ -75,7 +73,7 @@ class ResumableStream {
   #firstTokenMs = 0;
   #continuations = 0;
 
-  constructor(parts: StreamParts, plan: Plan, call: Call, log: AttemptLog) {
+  constructor(parts: AttemptParts, plan: Plan, call: Call, log: AttemptLog) {
     this.#parts = parts;
     this.#plan = plan;
     this.#onUsage = call.onUsage;

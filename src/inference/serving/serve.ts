@@ -23,14 +23,14 @@ import { newEnvelope } from '#inference/wire.ts';
 import { backgroundPriority } from '#lib/async/fair-queue.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type AdmitParts, admit } from './admit.ts';
-import { type AttemptLog, newAttemptLog, respond } from './attempts.ts';
+import { type AttemptLog, type AttemptParts, newAttemptLog, respond } from './attempts.ts';
 import { compute, planComputed, toPromptTokens } from './computed.ts';
 import { OutgoingStream } from './outgoing-stream.ts';
 import { type Plan, type PlanParts, planRequest } from './plan.ts';
 import type { RequestAccount, RequestAccounting } from './request-accounting.ts';
-import { openStream, type StreamParts } from './resumable-stream.ts';
+import { openStream } from './resumable-stream.ts';
 
-export interface ServeOptions extends AdmitParts, PlanParts, StreamParts {
+export interface ServeOptions extends AdmitParts, PlanParts, AttemptParts {
   readonly images: ImageFetching;
   /** Silence after which a stream is kept alive. */
   readonly keepAliveMs: number;

@@ -3,8 +3,8 @@
 import type { Call, EngineError, Task, Usage } from '#inference/engine.ts';
 import { isMembers, type Members } from '#lib/json-members.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
-import type { CallNumbers } from './choices.ts';
 import {
+  type CallNumbers,
   type ChoiceProgress,
   fillAbsent,
   fillDelta,
@@ -15,10 +15,10 @@ import {
   openDelta,
   toAbsent,
 } from './choices.ts';
-import type { StreamState } from './event-template.ts';
 import {
   type EventSample,
   type ParsedEvent,
+  type StreamState,
   toAddedMembers,
   toEventRest,
 } from './event-template.ts';

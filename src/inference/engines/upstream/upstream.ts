@@ -15,8 +15,7 @@ import { createUpstreamPooling } from './pooling.ts';
 import { paths, toRequestBody } from './request-body.ts';
 import type { ResponseThread } from './response-thread.ts';
 import { countingServers, shortDefaultServers, type UpstreamServer } from './servers.ts';
-import type { EventQueue } from './stream-receiver.ts';
-import { StreamReceiver } from './stream-receiver.ts';
+import { type EventQueue, StreamReceiver } from './stream-receiver.ts';
 import { countPromptTokens, countTextTokens, createTokenizer, readRoom } from './tokenize.ts';
 import {
   createUpstreamClient,
