@@ -123,7 +123,7 @@ export async function tryBackends<Result>(
       conclude(parts, lease, signal.aborted ? null : error, null);
       // Tokens generated for a client that left, or before Millrace closed the connection, are billed.
       if (!signal.aborted && !isCutOff(error)) call.onWork?.(false);
-      if (signal.aborted || !(isRetryable(error) || isTooLong(error))) throw error;
+      if (signal.aborted || !(isRetryable(error) || isOnlyHere(error))) throw error;
       if (error.isBroken && ++broken >= (namesTokens(task) ? 1 : maxBroken)) throw error;
       if (error.isDoubtful) suspected.push({ backend, error });
       failure = preferOverload(failure, error);
@@ -200,6 +200,10 @@ export function conclude(
   backend.observe({ firstTokenMs, error: isFault ? error.message : null });
   router.release(lease);
 }
+
+/** True if another backend of the model may take what this one rejects. */
+const isOnlyHere = (error: unknown): error is EngineError =>
+  isTooLong(error) || (error instanceof EngineError && error.code === 'model_not_supported');
 
 /** True if the prompt exceeds a context window that was unknown when the backend was chosen. */
 const isTooLong = (error: unknown): error is EngineError =>

@@ -155,6 +155,14 @@ describe('an attempt', () => {
     assert.equal(small.health.reason(), null);
   });
 
+  test('a request that one backend has no endpoint for is sent to another, and refused if none has it', async () => {
+    const missing = new EngineError('rejected', 'Chats only.', { code: 'model_not_supported' });
+    const chatsOnly = failing('a', missing);
+    await attemptsOf(chatsOnly, well('b')).answer();
+    await assert.rejects(attemptsOf(chatsOnly, failing('b', missing)).answer(), missing);
+    assert.equal(chatsOnly.health.reason(), null);
+  });
+
   test('overload is not a failure, and its retry-after is sent if all are overloaded', async () => {
     const backends = [failing('a', full(9000)), failing('b', full(4000)), failing('c', down())];
     const { answer } = attemptsOf(...backends);
