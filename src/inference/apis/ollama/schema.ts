@@ -30,6 +30,8 @@ const shared = {
   /** `json`, or a schema. */
   format: Maybe(Type.Union([OneOf(['json', '']), JsonSchema])),
   options: Maybe(Options),
+  /** False for no thoughts, or how much effort to put into them. */
+  think: Maybe(Type.Union([Type.Boolean(), OneOf(['low', 'medium', 'high'])])),
 };
 
 const Call = Type.Object(

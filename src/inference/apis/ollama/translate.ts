@@ -57,6 +57,7 @@ export function toChatTask(request: OllamaChatRequest): Task {
   const functions = (tools ?? []).map((tool) => ({ ...tool, type: 'function' as const }));
   const body = {
     ...toSampling(request),
+    ...toThinking(request),
     messages,
     ...(functions.length > 0 && { tools: functions }),
   };
@@ -75,7 +76,7 @@ export function toGenerateTask(request: OllamaGenerateRequest): Task {
     (system ?? '') === '' ? own : [{ role: 'system' as const, content: system }, ...own];
   return {
     kind: 'chat',
-    body: { ...toSampling(request), messages: toMessages(messages) },
+    body: { ...toSampling(request), ...toThinking(request), messages: toMessages(messages) },
     fitsMaximum: true,
   };
 }
@@ -104,6 +105,11 @@ function toSampling(request: OllamaChatRequest | OllamaGenerateRequest) {
     ...toResponseFormat(request.format),
   };
 }
+
+const toThinking = ({ think }: Pick<OllamaChatRequest, 'think'>) => ({
+  ...(typeof think === 'string' && { reasoning_effort: think }),
+  ...(think === false && { chat_template_kwargs: { enable_thinking: false } }),
+});
 
 function toResponseFormat(format: OllamaChatRequest['format']) {
   if (format == null || format === '') return null;

@@ -122,6 +122,25 @@ describe('Ollama’s API', () => {
     );
   });
 
+  test('think turns thoughts off or says how much effort to make', async () => {
+    const sent: unknown[] = [];
+    for (const think of [false, true, 'low']) {
+      upstream.say('Yes.');
+      const response = await server.fetch('/api/chat', {
+        json: { model: 'said', messages: ask('Rain?'), think, stream: false },
+      });
+      assert.equal(response.status, 200);
+      const { chat_template_kwargs, reasoning_effort } = upstream.requests.at(-1) as object as {
+        chat_template_kwargs?: object;
+        reasoning_effort?: string;
+      };
+      sent.push(chat_template_kwargs ?? reasoning_effort);
+    }
+    assert.deepEqual(sent, [{ enable_thinking: false }, undefined, 'low']);
+    const wrong = { model: 'said', messages: ask('Rain?'), think: 'a lot' };
+    assert.equal((await server.fetch('/api/chat', { json: wrong })).status, 400);
+  });
+
   test('a call whose name comes late is sent, and arguments are always an object', async () => {
     upstream.say(
       { tool_calls: [{ index: 0, id: 'call_0', function: { arguments: '' } }] },
