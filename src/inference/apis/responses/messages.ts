@@ -302,8 +302,14 @@ function toChatPart(part: ContentPart, place: string): ChatPart {
   if (type === 'refusal') return { type: 'text', text: refusal ?? '' };
   if (type === 'input_image') return toImagePart(part, place);
   if (type === 'input_file') {
-    const { file_data, filename, file_id } = part;
-    if (file_data == null && file_id == null) throw missingParameter(`${place}.file_data`);
+    const { file_data, filename, file_id, file_url } = part;
+    if (file_data == null && file_id == null) {
+      if (file_url == null) throw missingParameter(`${place}.file_data`);
+      throw invalidValue(
+        `${place}.file_url`,
+        `${place}.file_url is not fetched by this server. Send the file as file_data.`,
+      );
+    }
     return { type: 'file', file: { file_data, filename, file_id } };
   }
   const { text: _, ...rest } = part;

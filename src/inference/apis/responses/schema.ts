@@ -113,6 +113,7 @@ const prompt = {
   instructions: Maybe(Type.String()),
   previous_response_id: Maybe(Type.String({ maxLength: 256, pattern: '^[\\w-]*$' })),
   conversation: Type.Optional(Type.Unknown()),
+  prompt: Type.Optional(Type.Unknown()),
   tools: Maybe(Tools),
   tool_choice: Maybe(ToolChoice),
   parallel_tool_calls: Maybe(Type.Boolean()),

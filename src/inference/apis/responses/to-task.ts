@@ -103,6 +103,12 @@ function checkRequest(request: ResponseRequest): void {
       'conversation is not supported here. Send previous_response_id, or the items of the conversation.',
     );
   }
+  if (request.prompt != null) {
+    throw invalidValue(
+      'prompt',
+      'prompt is not supported here, because this server stores no prompts. Send instructions and input.',
+    );
+  }
   for (const key of Object.keys(request.metadata ?? {})) {
     if (key.length > 64) {
       throw invalidValue('metadata', 'The keys of metadata must have at most 64 characters.');

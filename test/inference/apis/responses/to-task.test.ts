@@ -281,6 +281,21 @@ test('a compaction of this server is read, and one of another is refused', () =>
 
 const refused: [string, Partial<ResponseRequest>, string, RegExp][] = [
   ['a conversation', { conversation: 'conv_1' }, 'conversation', /previous_response_id/],
+  ['a stored prompt', { prompt: { id: 'pmpt_1' } }, 'prompt', /stores no prompts/],
+  [
+    'the address of a file',
+    {
+      input: [
+        {
+          type: 'message',
+          role: 'user',
+          content: [{ type: 'input_file', file_url: 'https://example.com/a.pdf' }],
+        },
+      ],
+    },
+    'input[0].content[0].file_url',
+    /file_data/,
+  ],
   [
     'a compaction of another server',
     { input: [{ type: 'compaction', encrypted_content: 'x' }] },
