@@ -344,7 +344,8 @@ describe('deployments of several servers', {
         const messages = [{ role: 'user', content }];
         return (await chat(server, { messages })).headers.get('x-served-by') ?? '';
       };
-      const contents = Array.from({ length: 12 }, (_, at) => `Conversation ${at}`);
+      // So many that each replica gets one, whatever its name is.
+      const contents = Array.from({ length: 40 }, (_, at) => `Conversation ${at}`);
       await until('both servers use all three', async () => {
         const [here, there] = await Promise.all(
           [first, second].map((server) =>
