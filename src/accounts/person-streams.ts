@@ -2,7 +2,7 @@
 // stops.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ClientDisconnect } from '#http/client-disconnect.ts';
+import { ClientDisconnect, onClosed } from '#http/client-disconnect.ts';
 import { toHeaderObject } from '#http/response-headers.ts';
 import { createEventStreams, type EventStream, eventStreamHeaders } from '#http/sse.ts';
 import { rateLimited } from '#lib/errors.ts';
@@ -54,11 +54,8 @@ export function createPersonStreams(
       end: () => events.end(),
       isOpen: () => !raw.writableEnded && !raw.destroyed,
       isFull: () => raw.writableNeedDrain,
-      onClose(listener) {
-        // The client may have left before the stream was opened.
-        if (raw.closed) listener();
-        else raw.once('close', listener);
-      },
+      // The client may have left before the stream was opened.
+      onClose: (listener) => onClosed(raw, listener),
     };
     const recheck = setInterval(() => {
       // While the database is unavailable, the stream goes on.

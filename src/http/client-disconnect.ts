@@ -54,3 +54,9 @@ export function toSignal(cancellation: Cancellation): AbortSignal {
   else cancellation.addEventListener('abort', abort);
   return controller.signal;
 }
+
+/** Calls the listener when the response has ended or the client has left; at once if that has happened already. */
+export function onClosed(response: ServerResponse, listener: () => void): void {
+  if (response.closed) listener();
+  else response.once('close', listener);
+}

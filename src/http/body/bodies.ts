@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { onClosed } from '#http/client-disconnect.ts';
 import { parseJson } from './json.ts';
 import { largeBytes, type Received, readBody } from './reader.ts';
 import type { Lease } from './room.ts';
@@ -54,8 +55,8 @@ export function createBodies({ maxBytes, maxValues = defaultMaxValues, large }: 
     allowLongBody(request.raw);
     const lease = await (large as LargeBodies).admit(request, bytes, signal);
     const response = responses.get(request);
-    if (response === undefined || response.closed) lease.leave();
-    else response.once('close', () => lease.leave());
+    if (response === undefined) lease.leave();
+    else onClosed(response, () => lease.leave());
     return lease;
   }
 

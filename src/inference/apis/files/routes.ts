@@ -7,6 +7,7 @@ import { type Authenticator, principalOf } from '#accounts/authenticate.ts';
 import type { FileRow } from '#db/batch-rows.ts';
 import { discard } from '#http/body/bodies.ts';
 import { allowLongBody } from '#http/body/upload-timeout.ts';
+import { onClosed } from '#http/client-disconnect.ts';
 import { inJson } from '#inference/apis/response-schemas.ts';
 import { notAForm } from './errors.ts';
 import type { Files } from './files.ts';
@@ -55,10 +56,7 @@ export function fileRoutes(
     async (request, reply) => {
       const { accountId } = principalOf(request);
       const { id, bytes } = await files.get(accountId, request.params.id);
-      const end = downloads.begin(accountId);
-      // The client may have left while the file was looked up.
-      if (reply.raw.closed) end();
-      else reply.raw.once('close', end);
+      onClosed(reply.raw, downloads.begin(accountId));
       return reply
         .type('application/octet-stream')
         .header('content-length', bytes)
