@@ -20,6 +20,9 @@ const idleMs = 600_000;
 /** Headers of the replica's response that the other server reads. */
 const passedHeaders = ['content-type', 'retry-after', 'retry-after-ms'];
 
+/** The one endpoint that every engine has. */
+const chatPath = '/v1/chat/completions';
+
 /** What a response says of its replica. */
 export type Outcome = ReturnType<typeof judgeResponse>;
 
@@ -36,7 +39,7 @@ export async function forward(
   reply.raw.writeHead(status, Object.fromEntries(passed));
   // What was sent can't be taken back: the other server sees that the stream broke.
   return pipeline(answer, reply.raw).then(
-    () => judgeResponse(status, headers),
+    () => judgeResponse(status, headers, path === chatPath),
     () => 'failed' as const,
   );
 }

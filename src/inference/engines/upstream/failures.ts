@@ -90,8 +90,7 @@ const failureRules: readonly FailureRule[] = [
   },
   {
     // Some servers answer chats only. They are sound: a client must not be able to eject them.
-    matches: ({ status, task }) =>
-      task.kind === 'completion' && (status === 404 || status === 405 || status === 501),
+    matches: ({ status, task }) => task.kind === 'completion' && isMissing(status),
     toError: ({ cause }) => chatsOnly(cause),
   },
   {
@@ -141,16 +140,27 @@ function isOverload(status: number, retryAfterMs: number | null): boolean {
   return status === 429 || status === 529 || (status === 503 && retryAfterMs !== null);
 }
 
+/** Statuses of errors that the request may have caused. */
+const doubtfulStatuses: readonly number[] = [400, 413, 422, 500];
+
+/** True if the server may have no endpoint at the path. */
+const isMissing = (status: number) => status === 404 || status === 405 || status === 501;
+
 /**
- * What a response says of its server before its body is read. `unknown`: the server is overloaded, or the request may be
- * at fault.
+ * What a response says of its server before its body is read, as `toFailure` would: refused credentials and timeouts are
+ * failures of the server. `unknown`: the server is overloaded, the request may be at fault, or the server answers chats only.
  */
 export function judgeResponse(
   status: number,
   headers: Readonly<IncomingHttpHeaders>,
+  isChat: boolean,
 ): 'passed' | 'failed' | 'unknown' {
-  if (status === 500 || isOverload(status, toRetryAfterMs(headers))) return 'unknown';
-  return status < 500 ? 'passed' : 'failed';
+  if (status === 200) return 'passed';
+  const isUnknown =
+    doubtfulStatuses.includes(status) ||
+    isOverload(status, toRetryAfterMs(headers)) ||
+    (isMissing(status) && !isChat);
+  return isUnknown ? 'unknown' : 'failed';
 }
 
 function overloaded({ retryAfterMs, cause }: UpstreamFailure): EngineError {

@@ -404,16 +404,19 @@ describe('refusals of an upstream', () => {
   });
 
   test('a response is judged by its status and retry-after as an error is', () => {
-    const judgeStatus = (status: number) => judgeResponse(status, {});
-    assert.deepEqual([200, 400, 404].map(judgeStatus), ['passed', 'passed', 'passed']);
-    assert.deepEqual([500, 429, 529].map(judgeStatus), ['unknown', 'unknown', 'unknown']);
-    assert.deepEqual([502, 503, 504].map(judgeStatus), ['failed', 'failed', 'failed']);
-    for (const headers of [{ 'retry-after': '3' }, { 'retry-after-ms': '250' }])
-      assert.deepEqual(
-        [judgeResponse(503, headers), judgeResponse(502, headers)],
-        ['unknown', 'failed'],
-      );
-    assert.equal(judgeResponse(503, { 'retry-after': 'soon' }), 'failed');
+    const statuses = [
+      302, 400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 501, 502, 503, 504, 529,
+    ];
+    for (const status of statuses)
+      for (const headers of [{}, { 'retry-after': '3' }, { 'retry-after-ms': '250' }])
+        for (const asking of [task, completion]) {
+          const { failure } = failureOf(status, '', headers, asking);
+          const judged = judgeResponse(status, headers, asking.kind === 'chat');
+          assert.equal(judged, failure === 'unavailable' ? 'failed' : 'unknown', `${status}`);
+        }
+    assert.equal(judgeResponse(200, {}, true), 'passed');
+    assert.equal(judgeResponse(500, {}, true), 'unknown');
+    assert.equal(judgeResponse(503, { 'retry-after': 'soon' }, true), 'failed');
   });
 
   test('parts of a request that a server echoes are not logged', () => {
