@@ -225,7 +225,7 @@ describe('deployments of several servers', {
     before(async () => {
       first = await startFirst();
       writeFileSync(lastFile, '');
-      const env = { LOAD_MS: '500', TOKENS: '20', LAST_FILE: lastFile };
+      const env = { LOAD_MS: '500', TOKENS: '20', WINDOW: '4000', LAST_FILE: lastFile };
       const vllm = { engine: 'vllm', program: writeProgram(), args: [], source: '/nowhere' };
       await call(first, 'POST', '/deployments', { name: 'tested', model, ...vllm, env });
       second = await startAnother(first);
@@ -253,6 +253,15 @@ describe('deployments of several servers', {
         return replicas.length === 1 && isDeepStrictEqual((await show(second)).replicas, replicas);
       });
       assert.deepEqual(await readLog(second), await readLog(first));
+    });
+
+    test('are sent no more by other servers than their context window takes', async () => {
+      const refusal = await until('the other server knows the window', async () => {
+        const response = await chat(second, { max_tokens: 5_000 });
+        return response.status === 200 ? undefined : response;
+      });
+      assert.equal(refusal.status, 400);
+      assert.match(await refusal.text(), /4000 tokens.*"context_length_exceeded"/);
     });
 
     test('are changed by every server', async () => {

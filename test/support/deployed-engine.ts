@@ -14,6 +14,8 @@ const {
   FAIL = '',
   TOKEN_MS = '0',
   TOKENS = '3',
+  /** Its context window in tokens; 0 if it does not say. */
+  WINDOW = '0',
   /** The folder of a model. Its config.json is the version. */
   WEIGHTS = '',
   VERSION = WEIGHTS === '' ? '1' : readWeights(WEIGHTS),
@@ -76,7 +78,8 @@ const server = createServer(async (request, response) => {
   if (request.url === '/tokenize') return reply(200, { count: 3, tokens: [7, 8, 9] });
   if (request.url === '/v1/embeddings')
     return reply(200, { data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 1 } });
-  if (request.url === '/v1/models') return reply(200, { data: [{ id: 'tested' }] });
+  if (request.url === '/v1/models')
+    return reply(200, { data: [{ id: 'tested', max_model_len: Number(WINDOW) }] });
   if (Date.now() < readyAt) return reply(503, { error: { message: 'still loading' } });
   answers += 1;
   const words = Array.from({ length: Number(TOKENS) }, (_, at) => (at === 0 ? VERSION : ` ${at}`));

@@ -7,7 +7,7 @@ import type { LiveDeployments } from '#deployments/live-deployments.ts';
 import type { DeploymentLog } from '#deployments/schema.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { Backend } from '#inference/backends/backend.ts';
-import type { BackendRegistry } from '#inference/backends/registry.ts';
+import type { BackendRegistry, DeployedModel } from '#inference/backends/registry.ts';
 import { EngineError } from '#inference/engine.ts';
 import type { Router } from '#inference/routing/router.ts';
 import type { Outcome, ReplicaAddress } from './forward.ts';
@@ -46,9 +46,14 @@ export class PeerService {
       if (hold === null) this.#deployments.noteDemand(id, serverId, 0);
       const leftMs = until - performance.now();
       const isAnswer = hold === null || hold.obstacle !== null || waiting === 0;
-      if (isAnswer || leftMs <= 0) return toPeerState(model, this.#deployments.view(live.stored));
+      if (isAnswer || leftMs <= 0) return this.#toState(live, model);
       await this.#deployments.nextTick(leftMs);
     }
+  }
+
+  #toState(live: LiveDeployment, model: DeployedModel): PeerState {
+    const windowOf = (name: string) => this.#registry.find(live.model, name)?.contextWindow ?? null;
+    return toPeerState(model, this.#deployments.view(live.stored), windowOf);
   }
 
   modelOf(id: string): string {

@@ -99,7 +99,7 @@ export class RemoteDeployment {
   /** What the registry of backends is given. */
   toModel(): DeployedModel {
     const { name, spec } = this.#stored;
-    const { replicas, ready_by: readyBy } = this.#state;
+    const { replicas, context_windows: windows, ready_by: readyBy } = this.#state;
     const apiKey = this.#peer?.key ?? null;
     const hold = {
       ...toHoldLimits(spec),
@@ -118,6 +118,7 @@ export class RemoteDeployment {
           apiKey,
         }),
         isDraining: false,
+        contextWindow: windows[replica] ?? null,
       })),
       hold: replicas.length > 0 ? null : hold,
     };

@@ -36,12 +36,19 @@ export interface ConfiguredBackends {
   readonly health: HealthSettings;
 }
 
+interface DeployedBackend {
+  readonly spec: UpstreamSpec;
+  readonly isDraining: boolean;
+  /** In tokens. Absent or null if only the backend's own list of models says it. */
+  readonly contextWindow?: number | null;
+}
+
 /** A model as a deployment serves it. */
 export interface DeployedModel {
   readonly model: string;
   /** Name of the deployment. */
   readonly name: string;
-  readonly backends: readonly { readonly spec: UpstreamSpec; readonly isDraining: boolean }[];
+  readonly backends: readonly DeployedBackend[];
   /** How requests wait; null if a replica takes them. */
   readonly hold: Hold | null;
 }
@@ -191,9 +198,10 @@ export class BackendRegistry implements BackendList {
   #deployedBackends(entry: CatalogEntry, keep: Keep): ManagedBackend[] {
     const deployed = this.#deployed.filter(({ model }) => model === entry.id);
     return deployed.flatMap(({ name, backends, hold }) => {
-      const replicas = backends.map(({ spec, isDraining }) => {
+      const replicas = backends.map(({ spec, isDraining, contextWindow }) => {
         const key = `${entry.id} upstream ${fingerprint(spec)}`;
         const backend = keep(key, () => this.#openBackend(spec, entry));
+        backend.contextWindow = contextWindow ?? backend.contextWindow;
         return applySpec(backend, entry, isDraining, spec);
       });
       if (hold === null) return replicas;
