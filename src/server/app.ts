@@ -1,7 +1,5 @@
 // Builds the Fastify app from ready parts. It opens nothing and doesn't listen, so that inject() can drive it.
 
-import type { IncomingMessage } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
 import swagger from '@fastify/swagger';
 import Fastify, {
   type FastifyBaseLogger,
@@ -17,7 +15,7 @@ import { type AccountParts, accountRoutes } from '#accounts/routes.ts';
 import { type UsageParts, usageRoutes } from '#accounts/usage/routes.ts';
 import { cloudDashboardRoutes } from '#cloud/api/dashboard-routes.ts';
 import { type CloudRouteParts, cloudRoutes } from '#cloud/api/routes.ts';
-import { isTerminal, terminalRoutes } from '#cloud/api/terminal.ts';
+import { terminalRoutes } from '#cloud/api/terminal.ts';
 import type { Cloud } from '#cloud/cloud.ts';
 import { imageRoutes } from '#cloud/hosts/image-routes.ts';
 import { hostRoutes } from '#cloud/hosts/routes.ts';
@@ -25,24 +23,22 @@ import { type PeerParts, peerRoutes } from '#deployments/peers/routes.ts';
 import { type DeploymentRouteParts, deploymentRoutes } from '#deployments/routes.ts';
 import { createRequestObserver } from '#http/access-log.ts';
 import { trustHops } from '#http/client-address.ts';
-import { limitConnections } from '#http/connection-limit.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { createHostCheck } from '#http/host-header.ts';
-import { createServer } from '#http/node-http.ts';
 import { toFixedHeaders } from '#http/response-headers.ts';
-import { closeStuckConnections } from '#http/stuck-connections.ts';
 import { findApi } from '#inference/apis/apis.ts';
 import { type InferenceParts, inferenceRoutes } from '#inference/apis/routes.ts';
 import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts';
 import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
-import { methodNotAllowed, Refusal } from '#lib/errors.ts';
-import { createIdSequence, newId } from '#lib/ids.ts';
+import { Refusal } from '#lib/errors.ts';
+import { createIdSequence } from '#lib/ids.ts';
 import { compileLater } from '#lib/schema/compile-later.ts';
 import { openapi } from '#server/openapi/document.ts';
-import { answerSocket, createBadHttpHandler, errorFormatOf, jsonHeaders } from './bad-http.ts';
+import { errorFormatOf, jsonHeaders } from './bad-http.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { helpRoutes } from './help.ts';
+import { createHttpServer } from './http-server.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
 export interface AppParts {
@@ -84,30 +80,12 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     frameworkErrors: answerBadUrl,
-    clientErrorHandler: createBadHttpHandler(),
-    serverFactory: (handle) =>
-      parts.https
-        ? createTlsServer({ ...parts.https, ...http }, handle)
-        : createServer(http, handle),
+    // Fastify would attach it to the first server only.
+    clientErrorHandler: () => {},
+    serverFactory: (handle) => createHttpServer(parts.https, handle),
   };
   const app = Fastify(options);
   compileLater(app);
-  closeStuckConnections(app.server);
-  limitConnections(app.server);
-  app.server.on('checkExpectation', (request, response) => {
-    const refusal = new Refusal(
-      'expectation_failed',
-      'The only supported Expect header is "100-continue".',
-    );
-    const { status, body } = errorFormatOf(request.url ?? '/').renderRefusal(refusal);
-    const text = JSON.stringify(body);
-    const length = { 'content-length': Buffer.byteLength(text) };
-    response.writeHead(status, { ...jsonHeaders(newId()), ...length }).end(text);
-  });
-  app.server.on('connect', (request, socket) => {
-    const refusal = methodNotAllowed('CONNECT', request.url ?? '/', ['GET', 'POST']);
-    answerSocket(socket, '405 Method Not Allowed', accountsErrorFormat.renderRefusal(refusal).body);
-  });
   await app.register(swagger, openapi);
   const fixedHeaders = toFixedHeaders({ isTls: parts.https !== null });
   observeRequests(app, observe, fixedHeaders);
@@ -155,15 +133,6 @@ function dashboardApiRoutes(
   app.register(async (scope) => weightsRoutes(scope, weights), { prefix: '/weights' });
   app.register(async (scope) => backendRoutes(scope, backends), { prefix: '/backends' });
 }
-
-const http = {
-  requestTimeout: 120_000,
-  keepAliveTimeout: 75_000,
-  // http/host-header.ts requires the Host header. Node's own refusal has an empty body.
-  requireHostHeader: false,
-  // Other paths ignore an upgrade: a socket that has left HTTP has no timeouts.
-  shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => isTerminal(url),
-};
 
 /** The cloud's prefix is inside Ollama's. */
 const isApi = (url: string) => findApi(url) !== undefined;

@@ -2,6 +2,7 @@
 // pipelining, bodies that never come, clients that leave, and TLS.
 
 import assert from 'node:assert/strict';
+import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -88,6 +89,18 @@ describe('unusual and broken HTTP', () => {
         socket.write('x');
         return socket.destroyed;
       });
+    }
+  });
+
+  test('every address of localhost answers broken HTTP alike', async () => {
+    const local = await startTestServer({ config: { server: { host: 'localhost' } } });
+    const port = Number(new URL(local.url).port);
+    for (const { address } of await lookup('localhost', { all: true })) {
+      const socket = connect(port, address);
+      socket.write('CONNECT / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      const [received] = (await once(socket, 'data')) as [Buffer];
+      assert.match(received.toString(), /^HTTP\/1\.1 405 /, address);
+      socket.destroy();
     }
   });
 
