@@ -9,7 +9,7 @@ import type { ApiKeys } from './api-keys.ts';
 import type { Audit } from './audit.ts';
 import { requireCurrentRole } from './current-role.ts';
 import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts';
-import type { Role, SessionPrincipal } from './principal.ts';
+import { type Role, roles, type SessionPrincipal } from './principal.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface MemberRow {
@@ -24,7 +24,10 @@ export interface MemberRow {
 export interface Members {
   list(accountId: string, page: PageOptions): Promise<Page<MemberRow>>;
   setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<void>;
-  /** Also ends the member's sessions. Returns the number of keys of the member that were revoked. */
+  /**
+   * Owners remove anyone, others only themselves. Also ends the member's sessions. Returns the number of keys of the member
+   * that were revoked.
+   */
   remove(principal: SessionPrincipal, userId: string, keys: 'revoke' | 'keep'): Promise<number>;
 }
 
@@ -35,7 +38,7 @@ export function createMembers(
 ): Members {
   async function setRole(principal: SessionPrincipal, userId: string, role: Role) {
     await db.transaction().execute(async (tx) => {
-      const before = await takeMember(tx, principal, userId);
+      const before = await takeMember(tx, principal, userId, ['owner']);
       if (before === 'owner' && role !== 'owner') await keepAnOwner(tx, principal.accountId);
       await tx
         .updateTable('memberships')
@@ -58,7 +61,8 @@ export function createMembers(
     keys: 'revoke' | 'keep',
   ): Promise<number> {
     const revoked = await db.transaction().execute(async (tx) => {
-      const role = await takeMember(tx, principal, userId);
+      const allowed = userId === principal.userId ? roles : (['owner'] as const);
+      const role = await takeMember(tx, principal, userId, allowed);
       if (role === 'owner') await keepAnOwner(tx, principal.accountId);
       await sessions.endOthers(tx, userId, null);
       await tx.deleteFrom('devices').where('user_id', '=', userId).execute();
@@ -110,9 +114,14 @@ function listMembers(db: Database, accountId: string, page: PageOptions) {
 }
 
 /** Returns the member's role with the account locked, so that two owners can't remove each other at once. */
-async function takeMember(tx: Tx, principal: SessionPrincipal, userId: string): Promise<Role> {
+async function takeMember(
+  tx: Tx,
+  principal: SessionPrincipal,
+  userId: string,
+  allowed: readonly Role[],
+): Promise<Role> {
   await lockAccount(tx, principal.accountId);
-  await requireCurrentRole(tx, principal, 'owner');
+  await requireCurrentRole(tx, principal, ...allowed);
   const row = await tx
     .selectFrom('memberships')
     .select('role')

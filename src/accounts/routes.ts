@@ -273,7 +273,9 @@ function memberRoutes(scope: FastifyInstance, parts: AccountParts): void {
     { schema: { params: IdParams, querystring: MemberRemoval } },
     async (request) => {
       const { keys = 'revoke' } = request.query;
-      const session = requireRole(request, 'owner');
+      // Everyone may leave.
+      const isLeaving = request.params.id === sessionOf(request).userId;
+      const session = isLeaving ? sessionOf(request) : requireRole(request, 'owner');
       return { ok: true, revoked_keys: await members.remove(session, request.params.id, keys) };
     },
   );

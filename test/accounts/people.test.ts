@@ -222,6 +222,21 @@ for (const database of databases) {
       assert.equal((await login(server, 'invited-member@example.com')).status, 401);
     });
 
+    test('everyone may leave, except the last owner', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      const leave = async (session: TestServer['fetch']) => {
+        const { id } = (await (await session(`${api}/me`)).json()) as { id: string };
+        return (await session(`${api}/members/${id}`, { method: 'DELETE' })).status;
+      };
+      for (const role of ['member', 'viewer'] as const) {
+        const session = await invite(server, owner, role);
+        assert.equal(await leave(session), 200, role);
+        assert.equal((await session(`${api}/me`)).status, 401, role);
+      }
+      assert.equal(await leave(owner), 403);
+    });
+
     test('the last owner can’t be demoted or removed, even by concurrent requests', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();

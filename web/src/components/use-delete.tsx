@@ -10,7 +10,7 @@ import { type Column, RowButton } from './data-table.tsx';
 
 interface DeleteOptions<T> {
   /** The label of the button. Default: "Delete". */
-  action?: string;
+  action?: string | ((row: T) => string);
   nameOf: (row: T) => string;
   /** The title of the dialog. Default: the action and the name. */
   title?: (row: T) => string;
@@ -40,12 +40,13 @@ interface Deletion<T> {
 
 export function useDelete<T>(options: DeleteOptions<T>): Deletion<T> {
   const { action = 'Delete', nameOf, title, warning, blockedReason } = options;
+  const actionOf = typeof action === 'function' ? action : () => action;
   const client = useQueryClient();
   const [asked, setAsked] = useState<T | null>(null);
   const button = (row: T) => {
     const reason = blockedReason?.(row) ?? null;
     if (reason !== null) return <span className="muted">{reason}</span>;
-    return <RowButton action={action} name={nameOf(row)} onClick={() => setAsked(row)} />;
+    return <RowButton action={actionOf(row)} name={nameOf(row)} onClick={() => setAsked(row)} />;
   };
   async function confirm(row: T) {
     await remove(options.pathOf(row));
@@ -59,8 +60,8 @@ export function useDelete<T>(options: DeleteOptions<T>): Deletion<T> {
   }
   const dialog = asked !== null && (
     <ConfirmDialog
-      title={title?.(asked) ?? `${action} “${nameOf(asked)}”?`}
-      action={action}
+      title={title?.(asked) ?? `${actionOf(asked)} “${nameOf(asked)}”?`}
+      action={actionOf(asked)}
       onConfirm={() => confirm(asked)}
       onClose={close}
     >

@@ -1,4 +1,4 @@
-// The account's members. Owners can change roles and remove members.
+// The account's members. Owners can change roles and remove members. Everyone can leave.
 
 import { Badge, Checkbox, Group, Select, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
@@ -13,7 +13,7 @@ import { useDelete } from '../components/use-delete.tsx';
 import { meKey, type Role, roleName, roles, useMe } from '../current-user.ts';
 import { apiKeysKey, membersKey, useMembers } from '../queries.ts';
 
-/** Owners can change or remove themselves, so the signed-in user is fetched again as well. */
+/** People can change or remove themselves, so the signed-in user is fetched again as well. */
 const queryKeys = [membersKey, meKey];
 
 const toPath = ({ id }: Pick<Member, 'id'>) => `/dashboard/api/members/${id}`;
@@ -29,8 +29,10 @@ export function Members() {
       Promise.all(queryKeys.map((queryKey) => client.invalidateQueries({ queryKey }))),
   });
   const removal = useDelete<Member>({
-    action: 'Remove',
+    action: ({ id }) => (id === me.id ? 'Leave' : 'Remove'),
     nameOf: ({ email }) => email,
+    title: ({ id, email }) => (id === me.id ? 'Leave this account?' : `Remove “${email}”?`),
+    blockedReason: ({ id }) => (me.canManage || id === me.id ? null : ''),
     warning: (member) => (
       <RemovalWarning
         member={member}
@@ -75,8 +77,8 @@ export function Members() {
       value: ({ joined_at }) => joined_at,
       cell: ({ joined_at }) => <RelativeTime at={joined_at} />,
     },
+    removal.column,
   ];
-  if (me.canManage) columns.push(removal.column);
   return (
     <>
       <ErrorNotice error={setRole.error} />
