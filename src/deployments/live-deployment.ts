@@ -33,6 +33,8 @@ const maxFailures = 3;
 const retryMs = 250;
 /** A replica that ran this long was started well. */
 const soundMs = 60_000;
+/** How long a launch of a machine usually takes, before one was measured. */
+const launchMs = 10_000;
 /** How long running requests of a replica that is removed may take. */
 const maxDrainMs = 600_000;
 
@@ -267,12 +269,15 @@ export class LiveDeployment {
     return `The deployment ${name} failed. ${told}${hint}`;
   }
 
-  /** When a replica that is starting will probably be ready. */
-  get #readyBy(): number | null {
-    const [first] = this.#replicas.filter(({ state }) => state === 'starting');
-    const loadMs = this.#parts.loadMs(this.id);
-    return first === undefined || loadMs === null ? null : first.loadingSince + loadMs;
-  }
+  /** When the first replica of those that are starting, or the next one that starts, will probably be ready. */
+  #readyBy = (): number => {
+    const { engine, runs_on } = this.#stored.spec;
+    const usualMs = recipes[engine].loadMs + (runs_on === 'host' ? 0 : launchMs);
+    const loadMs = this.#parts.loadMs(this.id) ?? usualMs;
+    const starting = this.#replicas.filter(({ state }) => state === 'starting');
+    if (starting.length === 0) return this.#parts.clock.now() + loadMs;
+    return Math.min(...starting.map((replica) => replica.readyBy(loadMs)));
+  };
 
   #progress = () => this.#replicas.find(({ state }) => state === 'starting')?.progress() ?? null;
 

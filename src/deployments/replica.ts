@@ -43,6 +43,8 @@ export interface ReplicaOrder {
 }
 
 const probeEveryMs = 100;
+/** How long an engine that is asleep usually takes to wake. */
+const wakeMs = 3_000;
 /** The response to a probe has one token. */
 const maxProbeBytes = 1_048_576;
 const shownLines = 50;
@@ -61,6 +63,8 @@ export class Replica {
   readonly #abort = new AbortController();
   #phase = 'starting';
   #loadingSince: number;
+  /** How long it will probably take from then on until the engine can load. */
+  #beforeLoadMs = 0;
   /** Aborted when the engine has ended. */
   readonly #over = new AbortController();
   readonly #opened = Promise.withResolvers<Engine>();
@@ -107,6 +111,14 @@ export class Replica {
 
   get loadingSince(): number {
     return this.#loadingSince;
+  }
+
+  /** When it will probably be ready, if its engine loads for this long. A start that takes longer takes longer still. */
+  readyBy(loadMs: number): number {
+    const now = this.#parts.clock.now();
+    const loadedMs = now - this.#loadingSince - this.#beforeLoadMs;
+    const usualMs = this.#isWaking ? Math.min(wakeMs, loadMs) : loadMs;
+    return now + Math.max(usualMs - loadedMs, loadedMs / 4);
   }
 
   get readyAt(): number | null {
@@ -255,10 +267,11 @@ export class Replica {
     this.#parts.changed();
   }
 
-  #report = (progress: string, isWaiting = false): void => {
+  #report: StartWatch['report'] = (progress, { isWaiting = false, leftMs = 0 } = {}) => {
     this.#phase = progress;
     this.#isWaiting = isWaiting;
     this.#loadingSince = this.#parts.clock.now();
+    this.#beforeLoadMs = leftMs;
   };
 
   /** Resolves with how the engine ended, or null if that is no failure. */

@@ -124,6 +124,18 @@ describe('an engine that fails while it serves', () => {
     assert(progress.includes('starting'));
   });
 
+  test('a request that is refused during the first start is told what the engine usually takes', async () => {
+    await deployments.create('tested', { hold_requests: 1, env: { LOAD_MS: '1500' } });
+    const held = deployments.chat();
+    const refused = await until('a request is refused', async () => {
+      const response = await deployments.chat();
+      return response.status === 503 ? response : undefined;
+    });
+    const retryAfter = Number(refused.headers.get('retry-after'));
+    assert(retryAfter > 20 && retryAfter <= 30, `retry-after is ${retryAfter}`);
+    assert.equal((await held).status, 200);
+  });
+
   test('a refused request is told when the start will probably be done, even by the next server', async () => {
     await deployments.create('tested', { hold_requests: 1, env: { LOAD_MS: '500' } });
     const answer = deployments.chat();

@@ -165,6 +165,20 @@ describe('weights of deployments', () => {
     assert.equal((await held).status, 200);
   });
 
+  test('a request that is refused during a fetch is told to wait for the rest of it', async () => {
+    hub.add('acme/stalled', files);
+    hub.pauseAfter(50_000);
+    await deployments.create('stalled', { source: 'acme/stalled', hold_requests: 1 });
+    const held = deployments.chat();
+    // The load alone is estimated at 30 seconds. Nothing comes, so that the rest of the fetch takes ever longer.
+    await until('a request is told to wait for both', async () => {
+      const response = await deployments.chat();
+      return response.status === 503 && Number(response.headers.get('retry-after')) > 33;
+    });
+    hub.release();
+    assert.equal((await held).status, 200);
+  });
+
   test('a deployment that is stopped while it waits for weights ends at once', async () => {
     hub.add('acme/slow', files);
     hub.pauseAfter(10);

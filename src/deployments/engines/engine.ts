@@ -60,13 +60,18 @@ export interface EngineOrder {
   readonly spec: DeploymentSpec;
 }
 
+/** What is known of something that is done before there is an engine. */
+export interface StartStage {
+  /** True while it waits for a free machine: nothing is lost if it is stopped. Default: false. */
+  readonly isWaiting?: boolean;
+  /** How long it will probably take from now on. Default: 0. */
+  readonly leftMs?: number;
+}
+
 /** How a replica follows the start of its engine. */
 export interface StartWatch {
-  /**
-   * Called with what is done before there is an engine. The engine loads from the last call on. While it waits for a free
-   * machine, `isWaiting` is true: nothing is lost if it is stopped. Default: false.
-   */
-  report(progress: string, isWaiting?: boolean): void;
+  /** Called with what is done before there is an engine. The engine loads from the last call on. */
+  report(progress: string, stage?: StartStage): void;
   /** The replica is stopped. */
   readonly signal: AbortSignal;
 }

@@ -65,7 +65,7 @@ export async function launchMachineEngine(
   const key = randomBytes(24).toString('hex');
   for (let waitMs = minCapacityMs; ; waitMs = Math.min(maxCapacityMs, waitMs * 2)) {
     if (await tryLaunch(parts, order, weights, key)) break;
-    watch.report(`waiting for a free ${spec.runs_on}`, true);
+    watch.report(`waiting for a free ${spec.runs_on}`, { isWaiting: true });
     await pause(waitMs, undefined, { signal: watch.signal });
   }
   watch.report('launching the machine');

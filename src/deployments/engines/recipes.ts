@@ -27,6 +27,8 @@ export interface Recipe {
   toFiles?(spec: DeploymentSpec, place: EnginePlace): Record<string, string>;
   /** Path of a cheap GET request that a working engine answers without a failure. */
   readonly health: string;
+  /** How long a start usually takes, before one was measured. */
+  readonly loadMs: number;
   /** Lines of the log that mean progress, with what to call it. */
   readonly progress: readonly (readonly [pattern: RegExp, name: string])[];
   /** Lines of the log that say why a start failed, the most specific first. */
@@ -57,6 +59,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     ],
     toEnvironment: (spec, { key }) => ({ VLLM_API_KEY: key, ...toSleepEnvironment(spec) }),
     health: '/health',
+    loadMs: 90_000,
     progress: [
       [/Starting to load model|Loading (safetensors|pt) checkpoint shards/, 'loading weights'],
       [/Capturing CUDA graph/i, 'capturing graphs'],
@@ -94,6 +97,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     ],
     toEnvironment: () => ({}),
     health: '/health',
+    loadMs: 90_000,
     progress: [
       [/Load weight begin/, 'loading weights'],
       [/Capture cuda graph begin/i, 'capturing graphs'],
@@ -114,6 +118,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     ],
     toEnvironment: (_spec, { key }) => ({ LLAMA_API_KEY: key }),
     health: '/health',
+    loadMs: 15_000,
     progress: [
       // Versions differ.
       [/load_model: loading model|load_tensors|llama_model_load/, 'loading weights'],
@@ -136,6 +141,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     ],
     toEnvironment: (_spec, { key }) => ({ MILLRACE_API_KEY: key }),
     health: '/healthz',
+    loadMs: 3_000,
     // YAML is a superset of JSON.
     toFiles: ({ model, source, ladder }) => ({
       'millrace.yaml': JSON.stringify({
@@ -161,6 +167,7 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
       ...(source !== null && { WEIGHTS: source }),
     }),
     health: '/v1/models',
+    loadMs: 30_000,
     progress: [],
     failures: [portInUse, [/out of memory/i, outOfMemory]],
   },

@@ -32,7 +32,7 @@ export function toPeerState(
     replicas,
     context_windows: Object.fromEntries(windows),
     obstacle: hold?.obstacle ?? null,
-    ready_by: hold?.readyBy ?? null,
+    ready_by: hold?.readyBy() ?? null,
     progress: hold?.progress() ?? null,
   };
 }

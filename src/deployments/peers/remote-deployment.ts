@@ -99,12 +99,12 @@ export class RemoteDeployment {
   /** What the registry of backends is given. */
   toModel(): DeployedModel {
     const { name, spec } = this.#stored;
-    const { replicas, context_windows: windows, ready_by: readyBy } = this.#state;
+    const { replicas, context_windows: windows } = this.#state;
     const apiKey = this.#peer?.key ?? null;
     const hold = {
       ...toHoldLimits(spec),
       obstacle: this.#obstacle,
-      readyBy,
+      readyBy: () => this.#state.ready_by,
       progress: () => this.#state.progress,
     };
     return {

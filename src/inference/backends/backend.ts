@@ -38,7 +38,7 @@ export interface Hold extends QueueLimits {
   /** Why none will ever be served, as a sentence; null if a replica is starting or will. */
   readonly obstacle: string | null;
   /** When a replica will probably be ready, in Unix milliseconds; null if that is not known. */
-  readonly readyBy: number | null;
+  readyBy(): number | null;
   /** What the replica that is starting does; null if none is. */
   progress(): string | null;
 }

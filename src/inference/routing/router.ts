@@ -55,6 +55,8 @@ const recheckMs = 100;
 /** A probe may find that a backend has recovered before its ejection ends. */
 const maxRetryAfterMs = 10_000;
 const minRetryAfterMs = 1_000;
+/** The same for a deployment that starts: a download may become faster. */
+const maxStartMs = 600_000;
 
 export class Router {
   readonly #list: BackendList;
@@ -264,9 +266,10 @@ export class Router {
 
   #refuse(model: string, refusal: QueueRefusal): EngineError {
     this.#onRefused(model, refusal.reason);
-    const readyBy = this.findHold(model)?.readyBy ?? null;
+    const readyBy = this.findHold(model)?.readyBy() ?? null;
     if (readyBy === null) return toOverloaded(refusal);
-    const retryAfterMs = Math.max(minRetryAfterMs, readyBy - this.#clock.now());
+    const leftMs = Math.ceil(readyBy - this.#clock.now());
+    const retryAfterMs = Math.min(maxStartMs, Math.max(minRetryAfterMs, leftMs));
     return toOverloaded({ message: refusal.message, retryAfterMs });
   }
 

@@ -10,6 +10,7 @@ import type { Pulls } from './pulls.ts';
 import type { Runner } from './runner.ts';
 import { type Format, findStored } from './selection.ts';
 import type { Store, Weights } from './store.ts';
+import { TransferEstimate } from './transfer-estimate.ts';
 
 export interface FetchOrder {
   readonly accountId: string;
@@ -20,8 +21,8 @@ export interface FetchOrder {
 }
 
 export interface FetchWatch {
-  /** Called with what is done now, such as `fetching weights 43 %`. */
-  report(progress: string): void;
+  /** Called with what is done now, such as `fetching weights 43 %`, and how long it will probably take. */
+  report(progress: string, stage?: { readonly leftMs: number }): void;
   /** Ends the wait. The pull goes on as long as a deployment names its weights. */
   readonly signal: AbortSignal;
 }
@@ -59,13 +60,16 @@ export function createFetches({ store, pulls, rows, runner }: FetchParts): Fetch
 
   /** Waits for the end of the pull. Returns false if it was cancelled. */
   async function isDone({ id }: PullRow, { report, signal }: FetchWatch): Promise<boolean> {
+    const estimate = new TransferEstimate();
     for (;;) {
       const row = await rows.get(id);
       signal.throwIfAborted();
       if (row === undefined || row.state === 'cancelled') return false;
       if (row.state === 'failed') throw new Error(row.error ?? '');
       if (row.state === 'done') return true;
-      report(toProgress(row, runner.bytesOf(id) ?? row.bytes_done));
+      const done = runner.bytesOf(id) ?? row.bytes_done;
+      const leftMs = estimate.leftMs(performance.now(), done, row.bytes_total);
+      report(toProgress(row, done), { leftMs });
       await sleep(lookEveryMs, undefined, { signal });
     }
   }
