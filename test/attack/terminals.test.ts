@@ -1,4 +1,4 @@
-// Websockets that are refused, and clients of a terminal that do not read.
+// Websockets that are refused, and clients of a terminal that do not read, or claim that they did.
 
 import assert from 'node:assert';
 import { once } from 'node:events';
@@ -7,7 +7,9 @@ import { describe, test } from 'node:test';
 import Fastify from 'fastify';
 import type { Authenticator } from '#accounts/authenticate.ts';
 import { type TerminalParts, terminalRoutes } from '#cloud/api/terminal.ts';
+import type { Terminal } from '#cloud/drivers/driver.ts';
 import { startTestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 const id = 'f'.repeat(32);
 
@@ -41,7 +43,7 @@ describe('terminals under attack', () => {
   test('pings of a client that does not read are not answered', async (t) => {
     const app = Fastify();
     t.after(() => app.close());
-    await app.register(async (scope) => terminalRoutes(scope, silentTerminal));
+    await app.register(async (scope) => terminalRoutes(scope, toParts(silentShell)));
     await app.listen();
     const { port } = app.server.address() as AddressInfo;
     const socket = upgrade(`${port}`, `/instances/${id}/terminal`);
@@ -62,7 +64,70 @@ describe('terminals under attack', () => {
     await once(socket, 'close');
     assert(answeredBytes < sentBytes / 2, `${answeredBytes} of ${sentBytes}`);
   });
+
+  test('output waits for a client that only claims to have displayed it', async (t) => {
+    const shell = new EndlessShell();
+    const app = Fastify();
+    t.after(() => app.close());
+    await app.register(async (scope) => terminalRoutes(scope, toParts(shell)));
+    await app.listen();
+    const { port } = app.server.address() as AddressInfo;
+    const socket = upgrade(`${port}`, `/instances/${id}/terminal`);
+    t.after(() => socket.destroy());
+    await once(socket, 'data');
+    socket.pause();
+    const claim = toFrame(0x81, '{"shown":1000000000}');
+    for (let sent = 0; sent < 300; sent++) socket.write(claim);
+    socket.write(toFrame(0x82, 'x'));
+    await until('all claims were read', () => shell.typedBytes === 1);
+    // The kernel's buffers hold a few megabytes. 300 claims would release 150 MiB.
+    assert(shell.printedBytes < 32 * 1024 * 1024, `${shell.printedBytes} bytes were printed`);
+    const printedBytes = shell.printedBytes;
+    socket.resume();
+    await until('the output goes on', () => shell.printedBytes > printedBytes);
+  });
 });
+
+/** A masked frame. The mask is zero. */
+const toFrame = (kind: number, text: string) =>
+  Buffer.concat([Buffer.from([kind, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)]);
+
+/** Prints until it is paused. */
+class EndlessShell implements Terminal {
+  printedBytes = 0;
+  typedBytes = 0;
+  #isPaused = false;
+  #listener: (data: Buffer) => void = () => {};
+
+  onData(listener: (data: Buffer) => void): void {
+    this.#listener = listener;
+    setImmediate(() => this.resume());
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    while (!this.#isPaused) {
+      this.printedBytes += 65_536;
+      this.#listener(Buffer.alloc(65_536));
+    }
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  write(data: Buffer): boolean {
+    this.typedBytes += data.length;
+    return true;
+  }
+
+  resize(): void {}
+  kill(): void {
+    this.#isPaused = true;
+  }
+  onDrain(): void {}
+  onExit(): void {}
+}
 
 const session = {
   kind: 'session' as const,
@@ -75,7 +140,18 @@ const session = {
 };
 
 /** A shell that prints nothing. */
-const silentTerminal: TerminalParts = {
+const silentShell: Terminal = {
+  write: () => true,
+  resize() {},
+  pause() {},
+  resume() {},
+  kill() {},
+  onData() {},
+  onDrain() {},
+  onExit() {},
+};
+
+const toParts = (shell: Terminal): TerminalParts => ({
   authenticator: {
     requireSession: (app) => {
       app.decorateRequest('principal', { getter: () => session });
@@ -85,17 +161,6 @@ const silentTerminal: TerminalParts = {
   cloud: {
     instances: { get: async () => ({}) },
     events: { subscribe: () => () => {} },
-    details: {
-      openTerminal: async () => ({
-        write: () => true,
-        resize() {},
-        pause() {},
-        resume() {},
-        kill() {},
-        onData() {},
-        onDrain() {},
-        onExit() {},
-      }),
-    },
+    details: { openTerminal: async () => shell },
   } as unknown as TerminalParts['cloud'],
-};
+});

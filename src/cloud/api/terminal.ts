@@ -21,7 +21,8 @@ import { Type } from '#lib/schema/schema-builder.ts';
 interface Socket {
   /** Bytes that wait to be sent. */
   readonly bufferedAmount: number;
-  send(data: Buffer): void;
+  /** Calls back once the bytes have left this process, or the socket has failed. */
+  send(data: Buffer, sent: () => void): void;
   pong(data: Buffer): void;
   close(code: number, reason: string): void;
   terminate(): void;
@@ -41,8 +42,10 @@ const maxPerPerson = 16;
 const maxIdleMs = 30 * 60_000;
 const recheckMs = 2000;
 const closeGraceMs = 1000;
-/** Output that was sent but not yet displayed. Above the upper bound the terminal is paused, until the lower
- * bound is reached. */
+/**
+ * Bytes of output that are not yet displayed. Above the upper bound the terminal is paused, until the lower bound is
+ * reached.
+ */
 const undisplayedBytes = { upper: 512 * 1024, lower: 128 * 1024 };
 
 /** A close code of our own. With any code, the reason is a sentence that the page shows. */
@@ -170,21 +173,27 @@ function connect(socket: Socket, terminal: Terminal): { idleMs(): number } {
   let undisplayed = 0;
   let paused = false;
 
+  // A client may claim to have displayed what still waits to be sent to it.
+  const behindBytes = () => Math.max(undisplayed, socket.bufferedAmount);
   terminal.onData((data) => {
-    socket.send(data);
     undisplayed += data.length;
-    if (undisplayed <= undisplayedBytes.upper || paused) return;
+    socket.send(data, resumeIfRead);
+    if (paused || behindBytes() <= undisplayedBytes.upper) return;
     paused = true;
     terminal.pause();
   });
   terminal.onExit(() => close(socket, ended, 'The shell has ended.'));
   terminal.onDrain(() => socket.resume());
 
-  function markDisplayed(bytes: number) {
-    undisplayed = Math.max(0, undisplayed - bytes);
-    if (!paused || undisplayed >= undisplayedBytes.lower) return;
+  function resumeIfRead() {
+    if (!paused || behindBytes() >= undisplayedBytes.lower) return;
     paused = false;
     terminal.resume();
+  }
+
+  function markDisplayed(bytes: number) {
+    undisplayed = Math.max(0, undisplayed - bytes);
+    resumeIfRead();
   }
 
   socket.on('message', (data, isBinary) => {
