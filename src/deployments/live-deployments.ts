@@ -12,6 +12,7 @@ import { takeOver } from '#deployments/peers/take-over.ts';
 import type { BackendRegistry } from '#inference/backends/registry.ts';
 import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
+import { PacedTask } from '#lib/async/paced-task.ts';
 import type { Clock } from '#lib/clock.ts';
 import { divideAll } from './demand.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
@@ -35,6 +36,9 @@ export interface LiveDeploymentsParts {
   /** Ends pulls of weights that no deployment needs any more. */
   endPulls(): Promise<void>;
 }
+
+/** How often a model is looked at while its requests fail. The first one is looked at immediately. */
+const doubtEveryMs = 250;
 
 export class LiveDeployments {
   readonly #parts: LiveDeploymentsParts;
@@ -72,10 +76,11 @@ export class LiveDeployments {
     router.onWaiting = (model) => {
       if (this.#runs(model) || this.#remotes.has(model)) this.tick();
     };
-    registry.onDoubt = (model) => {
+    const doubt = new PacedTask(doubtEveryMs, (model) => {
       this.#remotes.doubt(model);
       this.tick();
-    };
+    });
+    registry.onDoubt = (model) => doubt.wake(model);
   }
 
   /** Must be called before `refresh`. */
