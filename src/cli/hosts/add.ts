@@ -15,6 +15,7 @@ interface Options {
   pool?: string;
   network?: string;
   project?: string;
+  ovnUplink?: string;
   filesystemsPath?: string;
   json?: true;
 }
@@ -36,10 +37,14 @@ export function addCommand(): Command {
     .option('--target <target>', 'Cluster member, or a cluster group as @name')
     .option('--pool <pool>', 'Storage pool')
     .option('--network <network>', 'Network for instances')
+    .option(
+      '--ovn-uplink <network>',
+      'Physical network on which each account gets a private network across cluster members',
+    )
     .option('--project <project>', 'Project')
     .option('--filesystems-path <path>', 'Directory that all hosts of the region share')
     .option('--json', 'Print JSON')
-    .action(async (name: string, { json, filesystemsPath, ...options }: Options) => {
+    .action(async (name: string, { json, filesystemsPath, ovnUplink, ...options }: Options) => {
       if (options.token === undefined && options.url === undefined) {
         throw new CliError(
           'Give --token, or the --url of a host that already trusts the server.',
@@ -51,6 +56,7 @@ export function addCommand(): Command {
         name,
         ...options,
         ...(filesystemsPath === undefined ? {} : { filesystems_path: filesystemsPath }),
+        ...(ovnUplink === undefined ? {} : { ovn_uplink: ovnUplink }),
       });
       if (json) return printJson(host);
       printText(`Added host ${host.name} to ${host.region}.`);

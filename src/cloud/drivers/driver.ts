@@ -116,6 +116,10 @@ export interface Driver {
    * that copy nothing. */
   sweepWeights?(sources: readonly string[]): Promise<void>;
 
+  /** Removes the private networks of accounts that no machine has been on since the last call. Undefined on drivers that
+   * create none. */
+  sweepNetworks?(): Promise<void>;
+
   /** Returns at most the last 256 KiB of what the machine printed while booting. */
   bootLog(id: string): Promise<string>;
 

@@ -74,6 +74,7 @@ function toOptions(host: HostRow, parts: EndpointParts): IncusOptions {
     ...(host.network === null ? {} : { network: host.network }),
     ...(extras.profiles === undefined ? {} : { profiles: extras.profiles }),
     ...(extras.addresses === undefined ? {} : { addresses: extras.addresses }),
+    ...(extras.ovn_uplink === undefined ? {} : { ovnUplink: extras.ovn_uplink }),
     ...(extras.default_image === undefined ? {} : { defaultImage: extras.default_image }),
     ...(extras.mig === undefined ? {} : { gpus: { mig: extras.mig } }),
     // The shared directory is mounted at the same path on the hosts and on this server.

@@ -25,12 +25,12 @@ export async function ensureFileHosts(
   hosts: readonly FileHost[],
 ): Promise<void> {
   for (const [index, host] of hosts.entries()) {
-    const { profiles, addresses, mig, default_image } = host;
+    const { profiles, addresses, ovn_uplink, mig, default_image } = host;
     const settings = {
       ...toEndpointColumns(host),
       url: host.url,
       fingerprint: toPlainFingerprint(host.fingerprint),
-      extras: JSON.stringify({ profiles, addresses, mig, default_image }),
+      extras: JSON.stringify({ profiles, addresses, ovn_uplink, mig, default_image }),
       source: 'file' as const,
     };
     // Where two hosts share a node, the older host has it: the first in the file must be the oldest.

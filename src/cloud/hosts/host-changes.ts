@@ -121,6 +121,7 @@ export const toNewRow = (
   toHostRow({
     id: newId(),
     ...toEndpointColumns(input),
+    extras: JSON.stringify({ ovn_uplink: input.ovn_uplink ?? undefined }),
     ...endpoint,
     source: 'live',
     created_at: now,

@@ -29,6 +29,8 @@ export interface HostExtras {
     readonly first?: string;
     readonly last?: string;
   };
+  /** The physical network on which accounts get OVN networks. */
+  readonly ovn_uplink?: string;
   /** MIG slices by the PCI address of their GPU. */
   readonly mig?: Readonly<
     Record<string, readonly { readonly uuid: string; readonly profile: string }[]>

@@ -23,6 +23,7 @@ export const NewHost = Type.Object(
     target: Maybe(Word),
     pool: Maybe(Word),
     network: Maybe(Word),
+    ovn_uplink: Maybe(Word),
     project: Maybe(Word),
     filesystems_path: Maybe(Type.String({ maxLength: 256, pattern: '^/[^\\u0000-\\u001f]+$' })),
   },

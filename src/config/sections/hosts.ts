@@ -60,6 +60,9 @@ const HostSetting = Type.Object(
     target: Name('Cluster member, or a cluster group as @name.'),
     pool: Name('Storage pool.'),
     network: Name('Network for instances.'),
+    ovn_uplink: Name(
+      'Physical network without a gateway. On it, each account gets an OVN network that connects its instances across cluster members.',
+    ),
     project: Name('Project.'),
     filesystems_path: Type.Optional(
       Type.String({

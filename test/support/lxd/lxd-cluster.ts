@@ -19,6 +19,7 @@ import {
   waitReady,
 } from './lxd-daemon.ts';
 import { bridgeOf, namespaceOf, slotFolder, subnetOf, sweep, takeSlot } from './lxd-slot.ts';
+import { northbound, startOvn, uplinkBridge } from './ovn.ts';
 
 const execute = promisify(execFile);
 
@@ -40,10 +41,14 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
+/** Name of the network for `ovn_uplink`. */
+export const ovnUplink = 'uplink';
+
 /** The daemon takes no less. */
 const offlineSeconds = 11;
 
-export async function startCluster(size: number): Promise<Cluster> {
+/** With OVN, the cluster has an uplink for OVN networks. */
+export async function startCluster(size: number, ovn = false): Promise<Cluster> {
   const slot = await takeSlot();
   const subnet = subnetOf(slot);
   const at = (host: number) => `10.77.0.${slot * 32 + host}`;
@@ -55,12 +60,17 @@ export async function startCluster(size: number): Promise<Cluster> {
     await execute('ip', ['addr', 'add', `${at(1)}/27`, 'dev', bridgeOf(slot)]);
     await execute('ip', ['link', 'set', bridgeOf(slot), 'up']);
     await Promise.all(
-      members.map(async (member, index) => {
-        await connect(slot, index + 1, `${at(2 + index)}/27`, at(1));
-        await member.start();
-      }),
+      members.map((_, index) => connect(slot, index + 1, `${at(2 + index)}/27`, at(1))),
     );
+    const switches = members.map(({ folder }, index) => ({
+      namespace: namespaceOf(slot, index + 1),
+      folder,
+      ip: at(2 + index),
+    }));
+    if (ovn) await startOvn(switches, bridgeOf(slot));
+    await Promise.all(members.map((member) => member.start()));
     await form(members);
+    if (ovn) await addUplink(members, northbound(switches[0]!));
   } catch (error) {
     await sweep(slot);
     throw error;
@@ -166,4 +176,16 @@ async function form(members: readonly Member[]) {
       },
     });
   }
+}
+
+async function addUplink(members: readonly Member[], northbound: string) {
+  const [first] = members as [Member];
+  const config = { 'network.ovn.northbound_connection': northbound };
+  await first.request('PATCH', '/1.0', { config });
+  const uplink = { name: ovnUplink, type: 'physical' };
+  for (const { name } of members) {
+    const parent = { ...uplink, config: { parent: uplinkBridge } };
+    await first.request('POST', `/1.0/networks?target=${name}`, parent);
+  }
+  await first.request('POST', '/1.0/networks', uplink);
 }

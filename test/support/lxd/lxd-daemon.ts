@@ -4,6 +4,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { promisify } from 'node:util';
 import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { ovnEnvironment } from './ovn.ts';
 
 const execute = promisify(execFile);
 
@@ -52,6 +53,7 @@ export function environment(folder: string): NodeJS.ProcessEnv {
     HTTP_PROXY: nowhere,
     NO_PROXY: direct,
     [flavour.folderVariable]: folder,
+    ...ovnEnvironment(folder),
   };
 }
 

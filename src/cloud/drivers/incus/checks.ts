@@ -7,6 +7,7 @@ import { engineOf, flavorOf, type ServerInfo } from './flavor.ts';
 import { smallImage } from './image-recipe.ts';
 import { listImages } from './images.ts';
 import { takeInventory } from './inventory.ts';
+import { checkUplink } from './ovn-uplink.ts';
 
 export interface EndpointCheck {
   readonly name: 'reachability' | 'trust' | 'storage' | 'network' | 'images' | 'gpus';
@@ -58,7 +59,11 @@ async function lookInside(
   });
   await attempt(checks, 'network', async () => {
     const plan = await planAddresses(client, network, options.addresses);
-    return [plan, `Network "${network}" has ${plan.first} to ${plan.last} for machines.`] as const;
+    const range = `Network "${network}" has ${plan.first} to ${plan.last} for machines.`;
+    const { ovnUplink: uplink } = options;
+    if (uplink === undefined) return [plan, range] as const;
+    await checkUplink(client, flavorOf(info), uplink);
+    return [plan, `${range} Accounts get private networks on "${uplink}".`] as const;
   });
   await attempt(checks, 'images', async () => {
     const images = (await listImages(client)).map(({ name }) => name);

@@ -11,6 +11,7 @@ import { smallImage } from './image-recipe.ts';
 import type { ImageNames } from './images.ts';
 import { createInstanceCache, type InstanceCache } from './instance-cache.ts';
 import type { GivenGpus } from './inventory.ts';
+import { checkUplink } from './ovn-uplink.ts';
 import { createSshProbe, type SshProbe } from './reachability.ts';
 import { type FilesystemStore, type HostPaths, inHostPaths, inVolumes } from './volumes.ts';
 import type { WeightCopy } from './weight-copy.ts';
@@ -28,6 +29,8 @@ export interface IncusOptions {
   readonly project?: string;
   readonly pool?: string;
   readonly network?: string;
+  /** Physical network on which accounts get an OVN network each. Default: none, accounts get no such network. */
+  readonly ovnUplink?: string;
   readonly profiles?: readonly string[];
   /** Required if the daemon does not manage the network. */
   readonly addresses?: GivenAddresses;
@@ -57,6 +60,10 @@ export interface IncusContext {
   readonly locks: KeyedMutex;
   readonly plan: AddressPlan;
   readonly firewall: NetworkAcl;
+  /** Null if accounts have no OVN networks. */
+  readonly ovnUplink: string | null;
+  /** Names of the accounts' networks that no machine used when they were last looked at. */
+  readonly unusedNetworks: Set<string>;
   readonly filesystems: FilesystemStore;
   readonly images: ImageNames;
   readonly gpus: GivenGpus;
@@ -71,7 +78,7 @@ export interface IncusContext {
   /** Cluster member or group for specs without a node; null for any. */
   readonly target: string | null;
   readonly gracefulSeconds: number;
-  /** Addresses chosen so far, by machine id. The daemon may not list them yet. */
+  /** Addresses chosen so far, by machine id and network. The daemon may not list them yet. */
   readonly reserved: Map<string, string>;
 }
 
@@ -92,6 +99,8 @@ export async function openContext(options: IncusOptions): Promise<IncusContext> 
     locks: createKeyedMutex(),
     plan,
     firewall,
+    ovnUplink: options.ovnUplink ?? null,
+    unusedNetworks: new Set(),
     filesystems: options.hostPaths
       ? inHostPaths(options.hostPaths)
       : inVolumes(client, pool, owner),
@@ -118,6 +127,7 @@ async function openNetwork(client: DaemonClient, options: IncusOptions) {
   }
   const network = options.network ?? flavorOf(info).network;
   const plan = await planAddresses(client, network, options.addresses);
+  if (options.ovnUplink !== undefined) await checkUplink(client, flavorOf(info), options.ovnUplink);
   const firewall =
     options.firewall === 'off' ? unenforced : await openNetworkAcl(client, plan, options.owner);
   return { info, plan, firewall };

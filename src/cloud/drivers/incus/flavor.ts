@@ -2,6 +2,8 @@
 
 export interface Flavor {
   readonly name: string;
+  /** Its client on the command line. */
+  readonly command: string;
   /** Prefix of headers in the files and images APIs. The daemon silently ignores a wrong one. */
   readonly headerPrefix: string;
   /** Sockets of the daemon on its own host, the usual one first. */
@@ -17,6 +19,7 @@ export interface Flavor {
 const flavors: Readonly<Record<'lxd' | 'incus', Flavor>> = {
   lxd: {
     name: 'LXD',
+    command: 'lxc',
     headerPrefix: 'X-LXD',
     sockets: ['/var/lib/lxd/unix.socket', '/var/snap/lxd/common/lxd/unix.socket'],
     network: 'lxdbr0',
@@ -25,6 +28,7 @@ const flavors: Readonly<Record<'lxd' | 'incus', Flavor>> = {
   },
   incus: {
     name: 'Incus',
+    command: 'incus',
     headerPrefix: 'X-Incus',
     sockets: ['/var/lib/incus/unix.socket', '/run/incus/unix.socket'],
     network: 'incusbr0',

@@ -44,6 +44,11 @@ elif [ -d /sys/class/net/eth0 ]; then
   ip link set eth0 up
   udhcpc -q -n -t 20 -T 1 -i eth0 -s /etc/udhcpc.script
 fi
+read -r private </etc/millrace/private
+if [ -n "$private" ]; then
+  ip addr add "$private" dev eth1
+  ip link set eth1 up
+fi
 chown 1000:1000 /home/ubuntu
 [ -s /etc/ssh/ssh_host_ed25519_key ] || ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key
 /usr/sbin/sshd -D -e &
@@ -91,6 +96,7 @@ export const imageTemplates: Readonly<Record<string, string>> = {
   'authorized-keys.tpl': '{{ config_get("user.millrace.keys", "") }}\n',
   'network.tpl': '{{ config_get("user.millrace.network", "") }}\n',
   'routes.tpl': '{{ config_get("user.millrace.routes", "") }}\n',
+  'private.tpl': '{{ config_get("user.millrace.private", "") }}\n',
   'first-boot.tpl': '{{ config_get("user.millrace.first-boot", "") }}',
 };
 
@@ -102,6 +108,7 @@ export function imageMetadata(architecture: string, withTemplates: boolean): str
   /etc/millrace/authorized_keys: { when: ${always}, template: authorized-keys.tpl }
   /etc/millrace/network: { when: ${always}, template: network.tpl }
   /etc/millrace/routes: { when: ${always}, template: routes.tpl }
+  /etc/millrace/private: { when: ${always}, template: private.tpl }
   /etc/millrace/first-boot: { when: [create, copy], template: first-boot.tpl }
 `;
   return `architecture: ${architecture}

@@ -14,9 +14,17 @@ import { type IncusContext, type IncusOptions, openContext } from './context.ts'
 import { engineOf } from './flavor.ts';
 import { importImage } from './image-import.ts';
 import { listImages } from './images.ts';
-import { addressOf, findId, instanceName, instancePath, isSettled } from './instance.ts';
+import {
+  addressOf,
+  findId,
+  instanceName,
+  instancePath,
+  isSettled,
+  privateAddressOf,
+} from './instance.ts';
 import { takeInventory } from './inventory.ts';
 import { launchMachine, removeMachine, restartMachine } from './life-cycle.ts';
+import { findWaitReason, sweepPrivateNetworks } from './private-networks.ts';
 import { measureInstance } from './stats.ts';
 import { openInstanceTerminal } from './terminal.ts';
 import { prepareWeights, sweepWeights } from './weight-volumes.ts';
@@ -40,7 +48,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     addressRange: () => context.plan,
     describe: () => describe(context),
     inspect: (id) => inspect(context, id),
-    prepare: (spec) => prepareWeights(context, spec),
+    prepare: async (spec) => (await findWaitReason(context, spec)) ?? prepareWeights(context, spec),
     launch: (spec) => locks.run(spec.id, () => launchMachine(context, spec)),
     restart: (spec) =>
       locks.run(spec.id, async () => {
@@ -63,6 +71,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     deleteFilesystem: filesystems.remove,
     filesystemUsage: filesystems.usage,
     sweepWeights: (sources) => sweepWeights(context, sources),
+    sweepNetworks: () => sweepPrivateNetworks(context),
     async bootLog(id) {
       if (!(await instances.find(id))) return '';
       const path = `${instancePath(instanceName(id))}/console`;
@@ -112,9 +121,12 @@ async function describe(context: IncusContext): Promise<DriverReport> {
   return {
     isolated: true,
     isolation: `${kinds} of ${engineOf(info)}; CPU, memory and, where the pool can, disk limited.`,
-    network: context.firewall.enforced
-      ? 'Own addresses, inbound by firewall rules and from the same account.'
-      : 'Own addresses; firewall rules are not enforced.',
+    network: [
+      context.firewall.enforced
+        ? 'Own addresses, inbound by firewall rules and from the same account.'
+        : 'Own addresses; firewall rules are not enforced.',
+      ...(context.ovnUplink === null ? [] : ['A private network for each account.']),
+    ].join(' '),
     ...(identity === undefined ? {} : { identity }),
     ...inventory,
   };
@@ -143,5 +155,5 @@ async function inspect(context: IncusContext, id: string): Promise<MachineState>
     return { state: 'stopped', reason: 'It was shut down, or its host was restarted.' };
   }
   if (!(await context.sshProbe.responds(id, instance, ip))) return { state: 'starting', ip };
-  return { state: 'running', ip, privateIp: ip, sshPort: 22 };
+  return { state: 'running', ip, privateIp: privateAddressOf(instance) ?? ip, sshPort: 22 };
 }

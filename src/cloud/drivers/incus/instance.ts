@@ -3,7 +3,7 @@
 import { isAbsolute } from 'node:path';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
-import type { AddressPlan } from './addresses.ts';
+import { type NicPlace, toNics } from './nics.ts';
 import type { MachineSeed } from './seed.ts';
 
 export interface DaemonInstance {
@@ -42,16 +42,19 @@ export function addressOf(instance: DaemonInstance): string | null {
   return instance.config[addressKey] ?? null;
 }
 
+/** The address on the account's private network; null if the machine is on none. */
+export function privateAddressOf({ devices }: DaemonInstance): string | null {
+  return devices.eth1?.['ipv4.address'] ?? null;
+}
+
 export function isSettled(instance: DaemonInstance): boolean {
   return instance.config[settledKey] === 'true';
 }
 
-export interface InstanceInput {
+export interface InstanceInput extends NicPlace {
   readonly owner: string;
   readonly pool: string;
   readonly profiles: readonly string[];
-  readonly address: string;
-  readonly plan: AddressPlan;
   readonly seed: MachineSeed;
   readonly image: { readonly fingerprint: string; readonly type: DaemonInstance['type'] };
   readonly filesystems: { readonly devices: Record<string, Device>; readonly mapsUser: boolean };
@@ -79,26 +82,11 @@ export function toCreateRequest(spec: MachineSpec, place: InstanceInput) {
     },
     devices: {
       root: { type: 'disk', path: '/', pool: place.pool, size: `${spec.storageGib}GiB` },
-      eth0: toNic(place),
+      ...toNics(spec.id, place),
       ...place.filesystems.devices,
       ...Object.fromEntries(spec.gpus.map((gpu, index) => [`gpu${index}`, toGpu(gpu, index)])),
     } as Readonly<Record<string, Device>>,
   };
-}
-
-/** Tenants share the bridge. No machine may reach another directly or take its address. */
-const guarded = {
-  'security.port_isolation': 'true',
-  'security.mac_filtering': 'true',
-  'security.ipv4_filtering': 'true',
-};
-
-function toNic({ plan, address }: InstanceInput): Device {
-  const common = { type: 'nic', name: 'eth0' };
-  // The daemon's own DHCP server hands out the reserved address. A foreign bridge only carries the packets.
-  return plan.managed
-    ? { ...common, ...guarded, network: plan.network, 'ipv4.address': address }
-    : { ...common, nictype: 'bridged', parent: plan.network };
 }
 
 const nvidia = { 'nvidia.runtime': 'true', 'nvidia.driver.capabilities': 'compute,utility' };

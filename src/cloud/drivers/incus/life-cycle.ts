@@ -3,7 +3,7 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
-import { chooseNetworkAddress, isUsable } from './addresses.ts';
+import { type AddressPlan, chooseNetworkAddress, isUsable } from './addresses.ts';
 import type { DaemonClient, Operation } from './client.ts';
 import type { IncusContext } from './context.ts';
 import { DaemonError } from './daemon-response.ts';
@@ -16,6 +16,8 @@ import {
   settledKey,
   toCreateRequest,
 } from './instance.ts';
+import type { PrivateNic } from './nics.ts';
+import { providePrivateNetwork } from './private-networks.ts';
 import { needsFiles, pushFiles, toMachineSeed } from './seed.ts';
 import { toSiblingRoutes } from './siblings.ts';
 import { handOver } from './volumes.ts';
@@ -62,13 +64,15 @@ async function makeMachine(context: IncusContext, spec: MachineSpec, path: strin
   const weights = await provideWeights(context, spec);
   const address = await reserveAddress(context, spec);
   const routes = context.firewall.enforced ? toSiblingRoutes(plan) : '';
-  const seed = toMachineSeed(spec, plan, address, routes);
+  const privateNic = await reservePrivateNic(context, spec);
+  const seed = toMachineSeed(spec, plan, address, { routes, privateNic });
   const body = toCreateRequest(spec, {
     owner: context.owner,
     pool: context.pool,
     profiles: context.profiles,
     address,
     plan,
+    privateNic,
     seed,
     image,
     filesystems: {
@@ -87,21 +91,36 @@ async function makeMachine(context: IncusContext, spec: MachineSpec, path: strin
 }
 
 async function reserveAddress(context: IncusContext, spec: MachineSpec): Promise<string> {
-  const { plan, client, reserved } = context;
+  const { plan } = context;
   if (spec.ip !== null) {
     if (isUsable(plan, spec.ip)) return spec.ip;
     throw new DriverError('impossible', `${spec.ip} is not for machines on ${plan.network}.`);
   }
+  return chooseFree(context, plan, spec.id);
+}
+
+async function reservePrivateNic(
+  context: IncusContext,
+  spec: MachineSpec,
+): Promise<PrivateNic | null> {
+  const plan = await providePrivateNetwork(context, spec);
+  return plan ? { plan, address: await chooseFree(context, plan, spec.id) } : null;
+}
+
+async function chooseFree({ client, reserved }: IncusContext, plan: AddressPlan, id: string) {
   const all = await client.get<DaemonInstance[]>('/1.0/instances', { recursion: '1' });
+  const own = reservation(id, plan.network);
   const taken = new Set([
-    ...[...reserved].filter(([id]) => id !== spec.id).map(([, address]) => address),
+    ...[...reserved].filter(([key]) => key !== own).map(([, address]) => address),
     ...all.flatMap(({ devices }) => Object.values(devices).map((one) => one['ipv4.address'] ?? '')),
     ...all.map(({ config }) => config['user.millrace.address'] ?? ''),
   ]);
-  const address = chooseNetworkAddress(plan, spec.id, taken);
-  reserved.set(spec.id, address);
+  const address = chooseNetworkAddress(plan, id, taken);
+  reserved.set(own, address);
   return address;
 }
+
+const reservation = (id: string, network: string) => `${id} ${network}`;
 
 async function startMachine({ client }: IncusContext, id: string) {
   const name = instanceName(id);
@@ -168,7 +187,8 @@ export async function removeMachine(context: IncusContext, id: string): Promise<
     }
   }
   await context.firewall.set(id, null, null);
-  context.reserved.delete(id);
+  for (const key of context.reserved.keys())
+    if (key.startsWith(reservation(id, ''))) context.reserved.delete(key);
 }
 
 function ignoreStopped(error: unknown) {

@@ -7,11 +7,19 @@ import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
 import { type AddressPlan, prefixOf } from './addresses.ts';
 import type { DaemonClient } from './client.ts';
 import type { Flavor } from './flavor.ts';
+import { type PrivateNic, toMac } from './nics.ts';
 
 /** Configuration keys for every kind of image: each reads its own and ignores the others. */
 export interface MachineSeed {
   readonly config: Readonly<Record<string, string>>;
   readonly files: readonly SeedFile[];
+}
+
+/** How a machine reaches others of its account. */
+interface Neighbours {
+  /** Routes by the gateway; empty for none. */
+  readonly routes?: string;
+  readonly privateNic?: PrivateNic | null;
 }
 
 interface SeedFile {
@@ -20,15 +28,15 @@ interface SeedFile {
   readonly text: string;
 }
 
-/** `routes` lead to siblings by the gateway; empty if the machine reaches none. */
 export function toMachineSeed(
   spec: MachineSpec,
   plan: AddressPlan,
   address: string,
-  routes = '',
+  { routes = '', privateNic = null }: Neighbours = {},
 ): MachineSeed {
   const keys = `${spec.authorizedKeys.join('\n')}\n`;
   const network = `${address}/${prefixOf(plan)} ${plan.gateway}`;
+  const own = privateNic ? `${privateNic.address}/${prefixOf(privateNic.plan)}` : '';
   const firstBoot = spec.userData === null ? '' : toFirstBoot(spec.userData);
   return {
     config: {
@@ -36,13 +44,15 @@ export function toMachineSeed(
       'user.millrace.keys': keys.trim(),
       'user.millrace.network': network,
       ...(routes === '' ? {} : { 'user.millrace.routes': routes }),
+      ...(own === '' ? {} : { 'user.millrace.private': own }),
       ...(firstBoot === '' ? {} : { 'user.millrace.first-boot': firstBoot }),
-      ...toCloudInit(spec, plan, address),
+      ...toCloudInit(spec, plan, address, own),
     },
     files: [
       { path: '/etc/hostname', mode: '0644', text: `${spec.hostname}\n` },
       { path: '/etc/millrace/authorized_keys', mode: '0644', text: keys },
       { path: '/etc/millrace/network', mode: '0644', text: `${network}\n` },
+      { path: '/etc/millrace/private', mode: '0644', text: own },
       { path: '/etc/millrace/first-boot', mode: '0600', text: firstBoot },
       { path: '/etc/millrace/seed', mode: '0755', text: seedScript },
       { path: unitPath, mode: '0644', text: seedUnit },
@@ -54,7 +64,7 @@ export function toMachineSeed(
  * The user's own data is passed on unchanged. Keys go into the metadata, because lists there are added to the
  * user's, whereas the user's lists would replace those in vendor data.
  */
-function toCloudInit(spec: MachineSpec, plan: AddressPlan, address: string) {
+function toCloudInit(spec: MachineSpec, plan: AddressPlan, address: string, own: string) {
   const vendor = {
     ssh_pwauth: false,
     system_info: {
@@ -68,30 +78,38 @@ function toCloudInit(spec: MachineSpec, plan: AddressPlan, address: string) {
     },
   };
   const meta = { 'local-hostname': spec.hostname, 'public-keys': [...spec.authorizedKeys] };
-  // An unmanaged bridge has no DHCP server for the address.
-  const fixed = {
-    version: 1,
-    config: [
-      {
-        type: 'physical',
-        name: 'eth0',
-        subnets: [
-          {
-            type: 'static',
-            address: `${address}/${prefixOf(plan)}`,
-            gateway: plan.gateway,
-            dns_nameservers: [plan.gateway],
-          },
-        ],
-      },
-    ],
-  };
   return {
     'user.meta-data': stringify(meta),
     'cloud-init.vendor-data': `#cloud-config\n${stringify(vendor)}`,
-    ...(plan.managed ? {} : { 'cloud-init.network-config': stringify(fixed) }),
+    ...(plan.managed && own === ''
+      ? {}
+      : { 'cloud-init.network-config': stringify(toNetworkConfig(spec.id, plan, address, own)) }),
     ...(spec.userData === null ? {} : { 'cloud-init.user-data': spec.userData }),
   };
+}
+
+function toNetworkConfig(id: string, plan: AddressPlan, address: string, own: string) {
+  // An unmanaged bridge has no DHCP server for the address.
+  const fixed = {
+    type: 'static',
+    address: `${address}/${prefixOf(plan)}`,
+    gateway: plan.gateway,
+    dns_nameservers: [plan.gateway],
+  };
+  const eth0 = {
+    type: 'physical',
+    name: 'eth0',
+    subnets: [plan.managed ? { type: 'dhcp' } : fixed],
+  };
+  if (own === '') return { version: 1, config: [eth0] };
+  // Static: from DHCP the machine would also take a default route.
+  const eth1 = {
+    type: 'physical',
+    name: 'eth1',
+    mac_address: toMac(id, 'eth1'),
+    subnets: [{ type: 'static', address: own }],
+  };
+  return { version: 1, config: [{ ...eth0, mac_address: toMac(id, 'eth0') }, eth1] };
 }
 
 /** Decides by what the instance got from its image. */
@@ -166,6 +184,10 @@ chmod 700 "$home/.ssh"
 chmod 600 "$home/.ssh/authorized_keys"
 echo 'ubuntu ALL=(ALL) NOPASSWD:ALL' >/etc/sudoers.d/90-millrace
 chmod 440 /etc/sudoers.d/90-millrace
+if [ -s /etc/millrace/private ]; then
+  ip link set eth1 up
+  ip addr replace "$(cat /etc/millrace/private)" dev eth1
+fi
 if [ -s /etc/millrace/first-boot ] && [ ! -e /var/lib/millrace-first-boot ]; then
   touch /var/lib/millrace-first-boot
   /bin/sh /etc/millrace/first-boot

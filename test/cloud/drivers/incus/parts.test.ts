@@ -14,6 +14,7 @@ import { toAclRules } from '#cloud/drivers/incus/firewall.ts';
 import { engineOf, flavorOf, tokenFields } from '#cloud/drivers/incus/flavor.ts';
 import { toCreateRequest, toGpu } from '#cloud/drivers/incus/instance.ts';
 import { toGpus } from '#cloud/drivers/incus/inventory.ts';
+import { toNics } from '#cloud/drivers/incus/nics.ts';
 import { toMachineSeed } from '#cloud/drivers/incus/seed.ts';
 
 const plan: AddressPlan = {
@@ -49,6 +50,7 @@ function instance(type: 'container' | 'virtual-machine', changes: Partial<Machin
     profiles: ['default'],
     address: '10.77.0.3',
     plan,
+    privateNic: null,
     seed: toMachineSeed(wanted, plan, '10.77.0.3'),
     image: { fingerprint: 'f', type },
     filesystems: { devices: {}, mapsUser: false },
@@ -137,6 +139,31 @@ describe('parts of the incus driver', () => {
     assert.equal(config['cloud-init.network-config'], undefined);
     const foreign = toMachineSeed(spec, { ...plan, managed: false }, '10.77.0.3').config;
     assert.match(foreign['cloud-init.network-config']!, /10\.77\.0\.3\/29/);
+  });
+
+  test('cloud-init sets the address on the private network, and takes no route from it', () => {
+    const privateNic = {
+      plan: { ...plan, network: 'ovn', subnet: '10.78.0.1/24' },
+      address: '10.78.0.9',
+    };
+    const { config } = toMachineSeed(spec, plan, '10.77.0.3', { privateNic });
+    const devices = toNics(spec.id, { plan, address: '10.77.0.3', privateNic });
+    assert.deepEqual(parse(config['cloud-init.network-config']!).config, [
+      {
+        type: 'physical',
+        name: 'eth0',
+        subnets: [{ type: 'dhcp' }],
+        mac_address: devices.eth0?.hwaddr,
+      },
+      {
+        type: 'physical',
+        name: 'eth1',
+        mac_address: devices.eth1?.hwaddr,
+        subnets: [{ type: 'static', address: '10.78.0.9/24' }],
+      },
+    ]);
+    assert.equal(devices.eth0?.hwaddr, '0a:01:23:45:67:89');
+    assert.notEqual(devices.eth1?.hwaddr, devices.eth0?.hwaddr);
   });
 
   test('an id always gets the same address, never the gateway’s, and no address is given twice', () => {

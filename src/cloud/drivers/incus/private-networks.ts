@@ -1,0 +1,101 @@
+// The private network of an account: an OVN network that spans all nodes of the endpoint and that only machines of the
+// account are on. A network of its own, rather than ACLs on a shared one: there, LXD lets ARP, TCP resets and ICMP errors
+// of every machine pass, and machines accept forged ARP replies of another account.
+
+import { setTimeout } from 'node:timers/promises';
+import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
+import { type AddressPlan, planAddresses } from './addresses.ts';
+import type { DaemonClient } from './client.ts';
+import type { IncusContext } from './context.ts';
+import { DaemonError } from './daemon-response.ts';
+
+interface Network {
+  readonly status?: string;
+  readonly used_by?: readonly string[] | null;
+}
+
+/** How long another process may take to create a network before its attempt counts as broken off. */
+const creationMs = 10_000;
+const pollMs = 200;
+
+/** Says what the machine waits for, or null. A daemon creates networks only while all members are online. */
+export async function findWaitReason(
+  { client, info, owner, ovnUplink }: IncusContext,
+  { account }: MachineSpec,
+): Promise<string | null> {
+  if (ovnUplink === null || account === undefined || !info.environment?.server_clustered)
+    return null;
+  const network = await client.find<Network>(networkPath(toName(owner, account)));
+  if (network?.status === 'Created') return null;
+  type Member = { readonly server_name: string; readonly status: string };
+  const members = await client.get<Member[]>('/1.0/cluster/members', { recursion: '1' });
+  const offline = members.filter(({ status }) => status === 'Offline');
+  if (offline.length === 0) return null;
+  const names = offline.map(({ server_name }) => server_name).join(', ');
+  return `waiting for ${names}: the first machine of an account needs all nodes online, for the private network`;
+}
+
+/** Returns the addresses of the account's network, which is created if need be; undefined if there is none. */
+export async function providePrivateNetwork(
+  context: IncusContext,
+  spec: MachineSpec,
+): Promise<AddressPlan | undefined> {
+  const { client, locks, owner, ovnUplink } = context;
+  if (ovnUplink === null || spec.account === undefined) return undefined;
+  // An attempt in vain would leave a network that can't be removed either.
+  const reason = await findWaitReason(context, spec);
+  if (reason !== null) throw new DriverError('unavailable', reason);
+  const name = toName(owner, spec.account);
+  await locks.run(name, () => ensureNetwork(client, name, ovnUplink));
+  return planAddresses(client, name);
+}
+
+async function ensureNetwork(client: DaemonClient, name: string, uplink: string): Promise<void> {
+  const path = networkPath(name);
+  const deadline = performance.now() + creationMs;
+  for (let found = await client.find<Network>(path); found; ) {
+    if (found.status === 'Created') return;
+    // The state is the same while a process creates it and after that was broken off. It can't be continued.
+    if (performance.now() > deadline) await client.run('DELETE', path);
+    else await setTimeout(pollMs);
+    found = await client.find<Network>(path);
+  }
+  const body = {
+    name,
+    type: 'ovn',
+    description: 'Private network of one Millrace account',
+    config: { network: uplink, 'ipv4.nat': 'true', 'ipv6.address': 'none' },
+  };
+  try {
+    await client.run('POST', '/1.0/networks', { body });
+  } catch (error) {
+    // Another server may have been faster.
+    const found = await client.find<Network>(path);
+    if (found?.status !== 'Created') throw error;
+  }
+}
+
+/** Removes the networks of this installation that no machine has used since the last call. */
+export async function sweepPrivateNetworks({ client, owner, unusedNetworks }: IncusContext) {
+  const prefix = `/1.0/networks/${toName(owner, '')}`;
+  const all = await client.get<string[]>('/1.0/networks');
+  const names = all
+    .filter((path) => path.startsWith(prefix))
+    .map((path) => path.split('/').at(-1)!);
+  const before = new Set(unusedNetworks);
+  unusedNetworks.clear();
+  for (const name of names) {
+    const found = await client.find<Network>(networkPath(name));
+    if (!found || (found.used_by ?? []).length > 0) continue;
+    unusedNetworks.add(name);
+    if (before.has(name)) await client.run('DELETE', networkPath(name)).catch(ignoreMissing);
+  }
+}
+
+function ignoreMissing(error: unknown) {
+  if (!(error instanceof DaemonError && error.code === 404)) throw error;
+}
+
+const toName = (owner: string, account: string) => `millrace-${owner.slice(0, 12)}-${account}`;
+
+const networkPath = (name: string) => `/1.0/networks/${encodeURIComponent(name)}`;
