@@ -9,6 +9,7 @@ import type { DeploymentRuns } from '#deployments/cost/runs.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
 import type { ServerRows } from '#deployments/peers/server-rows.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { type Catalog, getModel } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import {
@@ -101,6 +102,12 @@ export class Deployments {
   /** What it served and cost lately. */
   async cost(accountId: string, name: string): Promise<CostView> {
     return readCost(this.#parts, await this.#find(accountId, name));
+  }
+
+  /** What its replicas use now. */
+  async stats(accountId: string, name: string): Promise<ReplicaStats[]> {
+    const { id } = await this.#find(accountId, name);
+    return [...(await this.#live.stats(id))];
   }
 
   async create(session: SessionPrincipal, input: NewDeployment): Promise<void> {

@@ -5,6 +5,8 @@ import { type Failure, type StartWatch, toFailure } from '#deployments/engines/e
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { HealthTarget, Liveness } from '#deployments/engines/liveness.ts';
 import { recipes } from '#deployments/engines/recipes.ts';
+import { measureReplica } from '#deployments/stats/replica-stats.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { newId } from '#lib/ids.ts';
 import { hasNewRequests, type Share } from './demand.ts';
@@ -162,6 +164,14 @@ export class LiveDeployment {
   /** The log of the newest replica, or of the last one that failed. */
   log(): readonly string[] {
     return this.#replicas.at(-1)?.log() ?? this.#failedLog;
+  }
+
+  /** What its replicas use now. Those without an engine are left out. */
+  stats(): Promise<ReplicaStats[]> {
+    const measured = this.#replicas.flatMap(({ id, engine }) =>
+      engine === undefined ? [] : measureReplica(id, engine),
+    );
+    return Promise.all(measured);
   }
 
   set(stored: Stored): void {

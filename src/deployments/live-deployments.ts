@@ -9,6 +9,8 @@ import { RemoteDemand } from '#deployments/peers/remote-demand.ts';
 import { RemoteDeployments } from '#deployments/peers/remote-deployments.ts';
 import type { ServerRows } from '#deployments/peers/server-rows.ts';
 import { takeOver } from '#deployments/peers/take-over.ts';
+import { toUnknown } from '#deployments/stats/replica-stats.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { BackendRegistry } from '#inference/backends/registry.ts';
 import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
@@ -108,6 +110,16 @@ export class LiveDeployments {
   /** The last lines that its engine printed. */
   async log(id: string): Promise<readonly string[]> {
     return this.#all.get(id)?.log() ?? this.#remotes.findLog(id);
+  }
+
+  /** What its replicas use now, measured by the server that runs them. */
+  async stats(id: string): Promise<readonly ReplicaStats[]> {
+    const stats = await (this.#all.get(id)?.stats() ?? this.#remotes.findStats(id));
+    if (stats !== null) return stats;
+    const known = this.#remotes.findView(id)?.replicas ?? [];
+    return known.map((replica) =>
+      toUnknown(replica.id, 'The server that runs it does not answer.'),
+    );
   }
 
   /** Lets it start again after failures. Returns false if another server runs it and does not answer. */

@@ -134,6 +134,11 @@ export class Replica {
     return (this.#engine?.log() ?? []).slice(-shownLines);
   }
 
+  /** Undefined if it has no engine yet. */
+  get engine(): Engine | undefined {
+    return this.#engine ?? undefined;
+  }
+
   /** What it does while it starts; null once it has started. */
   progress(): string | null {
     if (this.#state !== 'starting') return null;

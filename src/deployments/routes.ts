@@ -10,6 +10,7 @@ import { cloudErrorFormat } from '#cloud/errors.ts';
 import { ok } from '#cloud/schema.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
 import { fitsRoutes } from '#deployments/fits/fits-routes.ts';
+import { ReplicaStats } from '#deployments/stats/schema.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import type { Deployments } from './deployments.ts';
@@ -78,6 +79,20 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
     },
     async (request) => ({
       data: await deployments.cost(principalOf(request).accountId, request.params.name),
+    }),
+  );
+  app.get(
+    '/:name/stats',
+    {
+      schema: {
+        tags,
+        summary: 'Measure what the replicas use',
+        params,
+        response: ok(Type.Array(ReplicaStats)),
+      },
+    },
+    async (request) => ({
+      data: await deployments.stats(principalOf(request).accountId, request.params.name),
     }),
   );
   fitsRoutes(scope, parts.fits, requireOwner);

@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { queryNvidiaSmi } from '#lib/nvidia-smi.ts';
 import { GpuError } from './errors.ts';
 import type { KernelKind } from './packages.ts';
 
@@ -74,13 +75,9 @@ export async function inspectComputer(): Promise<Computer> {
 
 /** Reads the compute capabilities of this computer's NVIDIA GPUs, such as `90` for an H100. */
 export async function readArchitectures(): Promise<string[]> {
-  const query = ['--query-gpu=compute_cap', '--format=csv,noheader'];
-  const text = await execute('nvidia-smi', query, { timeout: 20_000 }).then(
-    ({ stdout }) => stdout,
-    () => '',
-  );
-  const found = [...text.matchAll(/^\s*(\d+)\.(\d+)\s*$/gm)];
-  return [...new Set(found.map(([, major, minor]) => `${major}${minor}`))];
+  const lines = await queryNvidiaSmi('gpu', 'compute_cap').catch(() => []);
+  const found = lines.map(([capability = '']) => /^(\d+)\.(\d+)$/.exec(capability));
+  return [...new Set(found.flatMap((parts) => (parts === null ? [] : `${parts[1]}${parts[2]}`)))];
 }
 
 /** The version of NVIDIA's driver, such as `580.95.05`; null if there is none. */

@@ -69,6 +69,13 @@ export const toSize = (bytes: number) => toScaled(bytes, 1000, ['B', 'kB', 'MB',
 export const toBinarySize = (bytes: number) =>
   toScaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
 
+/** "1.50 GiB of 8.00 GiB", or "1.50 of 8.00 GiB" if both have the same unit. */
+export function toBinarySizeOf(part: number, whole: number): string {
+  const [used, total] = [toBinarySize(part), toBinarySize(whole)];
+  const [value, unit] = used.split(' ');
+  return `${total.endsWith(` ${unit}`) ? value : used} of ${total}`;
+}
+
 function toScaled(bytes: number, base: number, units: readonly string[]): string {
   let value = bytes;
   let unit = 0;

@@ -164,6 +164,17 @@ describe('roles', () => {
     }
   });
 
+  test('what a deployment uses and cost is seen by its account alone', async () => {
+    const json = { name: 'measured', model: 'hermes3-8b', engine: 'command', program: 'engine' };
+    await owner('/api/v1/deployments', { headers: { origin: server.url }, json });
+    for (const path of ['', '/stats', '/cost']) {
+      const call = async (fetch: TestServer['fetch']) =>
+        (await fetch(`/api/v1/deployments/measured${path}`)).status;
+      const seen = await Promise.all([owner, member, viewer, server.fetch, stranger].map(call));
+      assert.deepEqual(seen, [200, 200, 200, 200, 404], path);
+    }
+  });
+
   test('a stored response is read by its account, changed by members, and unknown to another', async () => {
     const created = await member('/v1/responses', {
       json: { model: 'hermes3-8b', input: 'Hello', max_output_tokens: 4 },

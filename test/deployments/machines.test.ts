@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
+import type { InstanceStatsResult } from '#cloud/schema.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { missingProgram } from '#test/support/conformance/ssh-client.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
@@ -108,6 +110,31 @@ describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
       /millrace: the engine was stopped\nmillrace: starting the engine/,
     );
     assert.equal((await show()).reason, null);
+  });
+
+  test('what a replica uses is what its own machine uses', async () => {
+    const small = { name: 'small', model: 'hermes3-70b', min: 1 };
+    await create({ min: 1, env: { HOLD_MIB: '200' } });
+    await create(small);
+    await until('both are ready', async () => {
+      const { data } = await call<DeploymentView[]>('GET', '/deployments');
+      return data.every(({ status }) => status === 'ready');
+    });
+    const read = async (name: string) => {
+      const { data } = await call<ReplicaStats[]>('GET', `/deployments/${name}/stats`);
+      const [{ memory_bytes: memory, memory_total_bytes: total, gpus } = assert.fail(name)] = data;
+      assert.deepEqual(gpus, { value: [] });
+      assert('value' in memory, JSON.stringify(memory));
+      assert(memory.value > 0 && total !== null && memory.value < total, `${memory.value}`);
+      return memory.value;
+    };
+    assert((await read('tested')) - (await read('small')) > 150 * 2 ** 20);
+    const [replica] = (await show()).replicas;
+    const response = await owner(`/dashboard/api/instances/${replica?.instance_id}/stats`);
+    const { data } = (await response.json()) as InstanceStatsResult;
+    const figure = data?.memory_bytes ?? assert.fail('the machine is not measured');
+    assert('value' in figure && Math.abs(figure.value - (await read('tested'))) < 50 * 2 ** 20);
+    await call('DELETE', '/deployments/small');
   });
 
   test('weights of the hub are fetched once, and machines see them read-only', async () => {

@@ -10,6 +10,7 @@ import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import type { DeploymentView } from '#deployments/schema.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { noPostgres } from '#test/support/databases.ts';
 import { testEngine } from '#test/support/deployments.ts';
@@ -97,6 +98,8 @@ const instances = (server: Server) =>
   call<{ id: string; status: string }[]>(server, 'GET', '/instances');
 const readLog = async (server: Server) =>
   (await call<{ lines: string[] }>(server, 'GET', '/deployments/tested/log')).lines;
+const measure = (server: Server) =>
+  call<ReplicaStats[]>(server, 'GET', '/deployments/tested/stats');
 const chat = ({ server }: Server, given: object = {}, init: RequestInit = {}) =>
   server.fetch('/v1/chat/completions', {
     ...init,
@@ -264,6 +267,13 @@ describe('deployments of several servers', {
       assert.match(await refusal.text(), /4000 tokens.*"context_length_exceeded"/);
     });
 
+    test('are measured by their own server for every server', async () => {
+      const { replicas } = await show(first);
+      const [stats, ...others] = await measure(second);
+      assert.deepEqual([stats?.id, others], [replicas[0]?.id, []]);
+      assert(stats && 'value' in stats.memory_bytes && stats.memory_bytes.value > 2 ** 20);
+    });
+
     test('are changed by every server', async () => {
       const changed = await call(second, 'POST', '/deployments/tested', { hold_requests: 50 });
       assert.deepEqual([changed.hold_requests, changed.replicas.length], [50, 1]);
@@ -290,6 +300,7 @@ describe('deployments of several servers', {
         ['POST', 'replicas/x/v1/chat/completions'],
         ['POST', 'replicas/x/tokenize'],
         ['GET', 'log'],
+        ['GET', 'stats'],
       ]) {
         const url = `/peer/v1/deployments/${id}/${path}`;
         const json = method === 'POST' ? { server: 'x', waiting: 1 } : undefined;

@@ -16,6 +16,8 @@ const {
   TOKENS = '3',
   /** Its context window in tokens; 0 if it does not say. */
   WINDOW = '0',
+  /** Memory that it holds beyond what it needs. */
+  HOLD_MIB = '0',
   /** The folder of a model. Its config.json is the version. */
   WEIGHTS = '',
   VERSION = WEIGHTS === '' ? '1' : readWeights(WEIGHTS),
@@ -33,6 +35,8 @@ if (FAIL !== '') {
   console.error(FAIL);
   process.exit(1);
 }
+// A constant that nothing reads could be freed.
+Object.assign(globalThis, { held: Buffer.alloc(Number(HOLD_MIB) * 2 ** 20, 1) });
 console.log(`process ${process.pid}`);
 console.log(`loading version ${VERSION}`);
 const isFirst = FIRST_FILE !== '' && !existsSync(FIRST_FILE);

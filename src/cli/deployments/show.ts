@@ -5,10 +5,12 @@ import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
 import type { CostView, DeploymentView } from '#deployments/schema.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/format.ts';
 import { toLadderText } from '#lib/ladder-text.ts';
 import { toTimeText } from '#lib/schedule-text.ts';
 import { deploymentArgument, getDeployment, listDeployments, toPath } from './find.ts';
+import { explainMissing, renderReplicas } from './replicas.ts';
 
 export function listCommand(): Command {
   const command = new Command('list').description('List deployments with their state and load');
@@ -35,14 +37,20 @@ const renderList = (deployments: readonly DeploymentView[]) =>
 
 export function showCommand(): Command {
   const command = new Command('show')
-    .description('Show a deployment and its replicas')
+    .description('Show a deployment, its replicas, and what they use')
     .argument(...deploymentArgument);
   return addView(command, async (wanted: string) => {
     const client = createClient('any');
     const deployment = await getDeployment(client, wanted);
-    const path = `${toPath(deployment)}/cost`;
-    const { data: cost } = await client.get<{ data: CostView }>(path);
-    return { data: { ...deployment, cost }, text: render(deployment, cost) };
+    const path = toPath(deployment);
+    const { data: cost } = await client.get<{ data: CostView }>(`${path}/cost`);
+    const { data: stats } = await client.get<{ data: ReplicaStats[] }>(`${path}/stats`);
+    const replicas = deployment.replicas.length === 0 ? [] : [renderReplicas(deployment, stats)];
+    return {
+      data: { ...deployment, cost, stats },
+      text: [render(deployment, cost), ...replicas].join('\n\n'),
+      notes: () => explainMissing(deployment, stats),
+    };
   });
 }
 
@@ -69,20 +77,7 @@ function render(one: DeploymentView, cost: CostView): string {
     ...toPrice(cost),
   ];
   const width = Math.max(...facts.map(([name]) => name.length)) + 2;
-  const lines = facts.map(([name, value]) => `${name.padEnd(width)}${value}`);
-  if (one.replicas.length === 0) return lines.join('\n');
-  const replicas = toTable(
-    'replicas',
-    ['REPLICA', 'REVISION', 'STATE', 'REQUESTS', 'SINCE'],
-    one.replicas.map(({ id, revision, state, progress, requests, ready_at, started_at }) => [
-      id.slice(0, 8),
-      String(revision),
-      progress ?? state,
-      String(requests),
-      ready_at ?? started_at,
-    ]),
-  );
-  return [...lines, '', replicas].join('\n');
+  return facts.map(([name, value]) => `${name.padEnd(width)}${value}`).join('\n');
 }
 
 /** With a reason, a deployment that is ready serves by an older revision. */

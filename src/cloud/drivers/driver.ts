@@ -11,6 +11,7 @@
 // - `DaemonInstance` (incus): the JSON that LXD or Incus returns; these daemons call a machine an instance.
 
 import type { Duplex, Readable } from 'node:stream';
+import type { GpuStats } from '#lib/nvidia-smi.ts';
 
 /** Where a machine sees the weights of its engine. */
 export const weightsFolder = '/weights';
@@ -169,14 +170,6 @@ export interface MachineStats {
   readonly network: Measured<{ readonly receivedBytes: number; readonly sentBytes: number }>;
   /** In the order of the machine's GPUs; empty if it has none. */
   readonly gpus: Measured<readonly GpuStats[]>;
-}
-
-export interface GpuStats {
-  readonly model: string;
-  /** Share of the time in which the GPU computes, 0 to 100. */
-  readonly busyPercent: number;
-  readonly memoryBytes: number;
-  readonly totalBytes: number;
 }
 
 export interface TerminalSize {

@@ -16,6 +16,7 @@ import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceDetail, InstanceStatsResult, MeasuredFigure } from '#cloud/schema.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { GpuStats } from '#lib/nvidia-smi.ts';
 import { newestLaunch } from './instance-usage.ts';
 import { toStatus } from './instance-view.ts';
 
@@ -127,18 +128,19 @@ function toStats({ cpuMs, memoryBytes, diskBytes, network, gpus }: MachineStats)
       received_bytes: receivedBytes,
       sent_bytes: sentBytes,
     })),
-    gpus: convert(gpus, (all) =>
-      all.map((gpu) => ({
-        model: gpu.model,
-        busy_percent: gpu.busyPercent,
-        memory_bytes: gpu.memoryBytes,
-        total_bytes: gpu.totalBytes,
-      })),
-    ),
+    gpus: convert(gpus, toGpuFigures),
   };
 }
 
-const convert = <From, To>(
+export const toGpuFigures = (gpus: readonly GpuStats[]) =>
+  gpus.map((gpu) => ({
+    model: gpu.model,
+    busy_percent: gpu.busyPercent,
+    memory_bytes: gpu.memoryBytes,
+    total_bytes: gpu.totalBytes,
+  }));
+
+export const convert = <From, To>(
   measured: Measured<From>,
   to: (value: From) => To,
 ): MeasuredFigure<To> => ('value' in measured ? { value: to(measured.value) } : measured);

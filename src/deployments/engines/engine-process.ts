@@ -18,6 +18,8 @@ export interface EngineCommand {
 }
 
 export interface EngineProcess {
+  /** It leads a session, which its children belong to. Undefined if it could not be started. */
+  readonly pid: number | undefined;
   /** Resolves with a sentence on how the process ended. Never rejects. */
   readonly ended: Promise<string>;
   /** The last lines of its output, the newest last. */
@@ -70,6 +72,7 @@ export function startEngineProcess({ command, env, folder, home }: EngineCommand
     });
   });
   return {
+    pid: child.pid,
     ended,
     log: tail.lines,
     async stop() {

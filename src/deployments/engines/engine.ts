@@ -1,8 +1,10 @@
 // BOUNDARY. An engine that was started for a replica: a process of this computer, or a machine that runs one. A replica
 // knows nothing else of where its engine is.
 
+import type { Measured } from '#cloud/drivers/driver.ts';
 import type { Rest } from '#deployments/ladder.ts';
 import type { DeploymentSpec } from '#deployments/spec.ts';
+import type { GpuStats } from '#lib/nvidia-smi.ts';
 
 /** Why an engine ended, or could not be started. */
 export interface Failure {
@@ -20,6 +22,14 @@ export const toFailure = (told: string, detail = ''): Failure => ({
 /** How an engine ends by SIGILL. llama.cpp is compiled for the processor that it is built on. */
 export const illegalInstruction =
   'The engine used an instruction that this processor lacks. Build it for this processor.';
+
+/** What an engine uses now. */
+export interface EngineStats {
+  readonly memoryBytes: Measured<number>;
+  /** Memory of its machine, or of the computer that it is a process of. */
+  readonly totalBytes: number;
+  readonly gpus: Measured<readonly GpuStats[]>;
+}
 
 export interface Engine {
   /** The port of 127.0.0.1 on this computer that leads to it. */
@@ -45,6 +55,8 @@ export interface Engine {
   revive?(): Promise<void>;
   /** The last lines of its output, the newest last. */
   log(): readonly string[];
+  /** Measures what it uses. Calls within a second share one measurement. Rejects with a sentence. */
+  stats(): Promise<EngineStats>;
   /** Ends the engine and removes what is left of it. May be repeated. Never rejects. */
   stop(): Promise<void>;
   /** This server ends. A process ends with it. A machine goes on, for the next server to adopt. */

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import type { HostMeter } from '#deployments/stats/host-meter.ts';
 import { type Engine, type EngineOrder, toFailure } from './engine.ts';
 import { startEngineProcess } from './engine-process.ts';
 import { ownProgram, recipes } from './recipes.ts';
@@ -13,6 +14,7 @@ export interface HostEngineParts {
   readonly folder: string;
   /** The home directory of all engines, which outlives them: they keep there what they download. */
   readonly home: string;
+  readonly meter: HostMeter;
 }
 
 export async function startHostEngine(parts: HostEngineParts, order: EngineOrder): Promise<Engine> {
@@ -26,7 +28,12 @@ export async function startHostEngine(parts: HostEngineParts, order: EngineOrder
   const place = { port, key, folder, millrace: ownProgram };
   for (const [name, text] of Object.entries(recipe.toFiles?.(spec, place) ?? {}))
     await writeFile(join(folder, name), text, { mode: 0o600 });
-  const { ended, log, ...process } = startEngineProcess({
+  const {
+    pid = 0,
+    ended,
+    log,
+    ...process
+  } = startEngineProcess({
     command: recipe.toCommand(spec, place),
     env: { ...spec.env, ...recipe.toEnvironment(spec, place) },
     folder,
@@ -37,7 +44,8 @@ export async function startHostEngine(parts: HostEngineParts, order: EngineOrder
     await rm(folder, { recursive: true, force: true }).catch(() => {});
   };
   const failed = ended.then((sentence) => toFailure(sentence));
-  return { port, key, phase: 'starting', ended: failed, log, stop, leave: stop };
+  const stats = () => parts.meter.measure(pid, spec.env);
+  return { port, key, phase: 'starting', ended: failed, log, stats, stop, leave: stop };
 }
 
 /** Another process may take the port before the engine does. Then the engine fails, and the next start has another. */

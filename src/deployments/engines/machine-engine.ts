@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CloudError } from '#cloud/errors.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { type ReplicaRows, TakenOver } from '#deployments/replica-rows.ts';
+import { shareRecent } from '#lib/async/share-recent.ts';
 import type { Clock } from '#lib/clock.ts';
 import {
   type Engine,
@@ -50,6 +51,8 @@ const maxRetryMs = 30_000;
 /** Intervals between launches while no machine is free: the first one, doubled up to the second. */
 const minCapacityMs = 500;
 const maxCapacityMs = 5_000;
+/** How long a measurement of the machine serves all who ask. */
+const statsMs = 1_000;
 
 /**
  * Waits while no machine of the type is free. `weights` is what the machine must see of this computer. Rejects with the
@@ -214,6 +217,14 @@ class MachineEngine implements Engine {
     if (this.#hasListened) void this.#readLog().catch(() => {});
     return this.#lines;
   }
+
+  readonly stats = shareRecent(statsMs, async () => {
+    const { machines } = this.#parts;
+    const state = await machines.find(this.#target.id);
+    if (state === undefined) throw new Error('The machine is gone.');
+    const { memoryBytes, gpus } = await machines.stats(state.hostId, state.id);
+    return { memoryBytes, gpus, totalBytes: state.memoryGib * 2 ** 30 };
+  });
 
   stop(): Promise<void> {
     this.#end(null);

@@ -5,6 +5,7 @@ import { noSuchDeployment } from '#deployments/errors.ts';
 import type { LiveDeployment } from '#deployments/live-deployment.ts';
 import type { LiveDeployments } from '#deployments/live-deployments.ts';
 import type { DeploymentLog } from '#deployments/schema.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { Backend } from '#inference/backends/backend.ts';
 import type { BackendRegistry, DeployedModel } from '#inference/backends/registry.ts';
@@ -63,6 +64,10 @@ export class PeerService {
   /** Lets the deployment start again after failures. */
   async forgive(id: string): Promise<void> {
     await this.#deployments.forgive(this.#find(id).id);
+  }
+
+  async stats(id: string): Promise<{ replicas: readonly ReplicaStats[] }> {
+    return { replicas: await this.#find(id).stats() };
   }
 
   log(id: string): DeploymentLog {

@@ -2,6 +2,7 @@
 
 import type { Stored } from '#deployments/rows.ts';
 import type { DeploymentLog, DeploymentView } from '#deployments/schema.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { RemoteDeployment, type RemoteLoad, type RemoteParts } from './remote-deployment.ts';
 import type { Peer } from './server-rows.ts';
@@ -65,6 +66,13 @@ export class RemoteDeployments {
   async forgive(id: string): Promise<boolean> {
     const answer = await this.#all.get(id)?.call('/forgive', {});
     return answer != null;
+  }
+
+  /** Null if its server does not answer. */
+  async findStats(id: string): Promise<readonly ReplicaStats[] | null> {
+    return (
+      (await this.#all.get(id)?.call<{ replicas: ReplicaStats[] }>('/stats'))?.replicas ?? null
+    );
   }
 
   async findLog(id: string): Promise<readonly string[]> {

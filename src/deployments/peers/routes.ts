@@ -62,6 +62,9 @@ function stateRoutes(scope: FastifyInstance, service: PeerService): void {
     await service.forgive(request.params.id);
     return {};
   });
+  app.get('/:id/stats', { schema: { hide: true, params } }, (request) =>
+    service.stats(request.params.id),
+  );
   app.get('/:id/log', { schema: { hide: true, params } }, async (request) =>
     service.log(request.params.id),
   );

@@ -22,6 +22,10 @@ export const deployments: Record<string, OperationText> = {
     description:
       'Returns the tokens that a deployment served in the last 30 days or since it was created, how long its replicas ran, what their machines cost in that time, how many hours it had no replica, and what that saved; and its tokens per second and time to first token in the last five minutes.',
   },
+  measureWhatTheReplicasUse: {
+    description:
+      'Measures the memory of each replica, and the load and memory of the GPUs that it uses. On a machine, these are the figures of the machine. Beside the server, they are the resident memory of the engine’s processes, and the GPUs on which one of them computes. A figure that can’t be measured has the reason in `unavailable`. Replicas whose engine has not started yet are left out. Nothing is measured between calls, and calls within a second share one measurement.',
+  },
   deployAModel: {
     description:
       'Runs a model beside the server, or with `runs_on` on machines of an instance type. A replica starts with the first request unless `min` is set. For owners who are signed in, because engines may be processes of the server.',

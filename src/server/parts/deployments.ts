@@ -15,6 +15,7 @@ import type { PeerParts } from '#deployments/peers/routes.ts';
 import { ServerRows } from '#deployments/peers/server-rows.ts';
 import { ReplicaRows } from '#deployments/replica-rows.ts';
 import { DeploymentRows } from '#deployments/rows.ts';
+import { createHostMeter } from '#deployments/stats/host-meter.ts';
 import { measureForeignMemory } from '#gpu/memory-in-use.ts';
 import { isSingleServer } from '#server/options/single-server.ts';
 import type { OpenedCloud } from './cloud.ts';
@@ -46,7 +47,11 @@ export function openDeployments(
   const engineWeights = createEngineWeights({ catalog, store, fetches, checkMemory: fits.check });
   const engines = createEngines(
     // Absolute, because an engine has a working directory of its own.
-    { folder: resolve(config.data_dir, 'replicas'), home: resolve(config.data_dir, 'engines') },
+    {
+      folder: resolve(config.data_dir, 'replicas'),
+      home: resolve(config.data_dir, 'engines'),
+      meter: createHostMeter(),
+    },
     { clock, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
     engineWeights,
   );

@@ -2,6 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import type { DeploymentView } from '#deployments/schema.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { get, type List } from '../api.ts';
 
 export type Engine = DeploymentView['engine'];
@@ -17,6 +18,7 @@ export const toDeployPath = (model: string) =>
 
 /** Replicas start, and requests come and go, within seconds. */
 const refetchInterval = 2_000;
+const statsInterval = 5_000;
 
 export const toDeploymentKey = (name: string) => ['deployment', name];
 export const toApiPath = (name: string) => `${deploymentsPath}/${encodeURIComponent(name)}`;
@@ -34,6 +36,15 @@ export const useDeployment = (name: string) =>
     queryKey: toDeploymentKey(name),
     queryFn: () => get<{ data: DeploymentView }>(toApiPath(name)),
     refetchInterval,
+  });
+
+/** Measures what the replicas use, while there are some and the page is visible. */
+export const useReplicaStats = ({ name, replicas }: DeploymentView) =>
+  useQuery({
+    queryKey: [...toDeploymentKey(name), 'stats'],
+    queryFn: () => get<{ data: ReplicaStats[] }>(`${toApiPath(name)}/stats`),
+    refetchInterval: statsInterval,
+    enabled: replicas.length > 0,
   });
 
 export const useEngineLog = (name: string) =>

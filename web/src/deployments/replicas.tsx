@@ -2,12 +2,15 @@
 
 import { Text } from '@mantine/core';
 import type { DeploymentView, ReplicaView } from '#deployments/schema.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { toCount } from '#lib/format.ts';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { Section } from '../components/section.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
 import { toMachinePath } from '../machines/instances.ts';
+import { useReplicaStats } from './deployments.ts';
+import { GpuCell, hasGpuFigures, MemoryCell } from './replica-stats.tsx';
 
 const tones: Record<ReplicaView['state'], Tone> = {
   starting: 'busy',
@@ -18,22 +21,35 @@ const tones: Record<ReplicaView['state'], Tone> = {
   stopping: 'busy',
 };
 
-export const Replicas = ({ deployment: { replicas, status } }: { deployment: DeploymentView }) => (
-  <Section title="Replicas">
-    <DataTable
-      label="Replicas"
-      rows={replicas}
-      columns={columns}
-      empty={
-        <Text size="sm" c="dimmed">
-          No replica runs.{status === 'idle' && ' The next request starts one.'}
-        </Text>
-      }
-    />
-  </Section>
-);
+export function Replicas({ deployment }: { deployment: DeploymentView }) {
+  const { replicas, status, revision } = deployment;
+  const measured = useReplicaStats(deployment).data?.data ?? [];
+  const rows = replicas.map((replica) => ({
+    ...replica,
+    stats: measured.find(({ id }) => id === replica.id),
+  }));
+  const isMixed = replicas.some((replica) => replica.revision !== revision);
+  const hasGpus = rows.some(({ stats }) => stats !== undefined && hasGpuFigures(stats));
+  return (
+    <Section title="Replicas">
+      <DataTable
+        label="Replicas"
+        rows={rows}
+        columns={toColumns({ hasGpus, isMixed })}
+        empty={
+          <Text size="sm" c="dimmed">
+            No replica runs.{status === 'idle' && ' The next request starts one.'}
+          </Text>
+        }
+      />
+    </Section>
+  );
+}
 
-const columns: Column<ReplicaView>[] = [
+type ReplicaRow = ReplicaView & { stats: ReplicaStats | undefined };
+
+/** While all replicas have the current revision, it is only shown above. */
+const toColumns = (has: { hasGpus: boolean; isMixed: boolean }): Column<ReplicaRow>[] => [
   {
     name: 'Replica',
     cell: ({ id, instance_id }) => (
@@ -43,9 +59,36 @@ const columns: Column<ReplicaView>[] = [
       />
     ),
   },
-  { name: 'State', cell: ({ state }) => <StatusBadge tone={tones[state]}>{state}</StatusBadge> },
-  { name: 'Progress', cell: ({ progress }) => progress ?? '–' },
+  { name: 'State', cell: (replica) => <ReplicaState {...replica} /> },
   { name: 'Started', cell: ({ started_at }) => <RelativeTime at={started_at} /> },
-  { name: 'Revision', isNumber: true, cell: ({ revision }) => toCount(revision) },
   { name: 'Requests', isNumber: true, cell: ({ requests }) => toCount(requests) },
+  { name: 'Memory', cell: (replica) => <MemoryCell replica={replica} stats={replica.stats} /> },
+  ...(has.hasGpus
+    ? [
+        {
+          name: 'GPU',
+          cell: (replica: ReplicaRow) => <GpuCell replica={replica} stats={replica.stats} />,
+        },
+      ]
+    : []),
+  ...(has.isMixed
+    ? [
+        {
+          name: 'Revision',
+          isNumber: true,
+          cell: ({ revision }: ReplicaRow) => toCount(revision),
+        },
+      ]
+    : []),
 ];
+
+const ReplicaState = ({ state, progress }: ReplicaView) => (
+  <div>
+    <StatusBadge tone={tones[state]}>{state}</StatusBadge>
+    {progress !== null && (
+      <Text size="xs" c="dimmed">
+        {progress}
+      </Text>
+    )}
+  </div>
+);

@@ -48,6 +48,8 @@ import {
   type ServedMachines,
 } from '#cloud/drivers/sandbox/ssh/served-machines.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
+import { shareRecent } from '#lib/async/share-recent.ts';
+import { readGpuStats } from '#lib/nvidia-smi.ts';
 import { adviseHost, describeHost } from './description.ts';
 import { hostFolders, inspectHost } from './host.ts';
 
@@ -84,12 +86,16 @@ export type SandboxDriver = Driver & Required<Pick<Driver, 'attachTerminal' | 'c
 const advice =
   'Set `isolation: none` to run machines without isolation, if you trust all who use them.';
 
+/** How long one reading of the host's GPUs serves all machines. */
+const gpuStatsMs = 1_000;
+
 export async function createSandboxDriver(options: SandboxOptions): Promise<SandboxDriver> {
   const context = await openContext(options);
   await reserveMemory(context);
   for (const advice of adviseHost(context.host)) context.log(advice);
   const { dataDir, locks, log } = context;
   const served = createServedMachines(context);
+  const gpuStats = shareRecent(gpuStatsMs, readGpuStats);
   for (const id of await listMachineIds(dataDir)) {
     await served
       .adopt(id)
@@ -127,7 +133,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     async stats(id) {
       const known = served.find(id);
       if (!known || !(await isAlive(known.machine.process.init))) return undefined;
-      return measureMachine(known.machine);
+      return measureMachine(known.machine, gpuStats);
     },
     async attachTerminal(id, size) {
       const known = served.find(id);

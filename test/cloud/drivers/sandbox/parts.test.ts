@@ -10,7 +10,7 @@ import {
   describeIsolation,
   describeNetwork,
 } from '#cloud/drivers/sandbox/description.ts';
-import { gpuDevices, parseGpuStats, parseGpus, parseMinor } from '#cloud/drivers/sandbox/gpus.ts';
+import { gpuDevices, parseMinor, toGpus } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { parseControlGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { findProcess, isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
@@ -25,6 +25,7 @@ import { parseNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
 import { parseAuthorizedKeys } from '#cloud/drivers/sandbox/ssh/authorized-keys.ts';
 import { createSourceFilter } from '#cloud/drivers/sandbox/ssh/source-filter.ts';
 import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
+import { toFields } from '#lib/nvidia-smi.ts';
 
 const id = `fe01${'0'.repeat(28)}`;
 
@@ -53,23 +54,12 @@ describe('GPUs', () => {
   test('GPUs are read from nvidia-smi, named by UUID and sized in GiB', () => {
     const csv =
       'GPU-aaaa-1, NVIDIA H100 80GB HBM3, 81559, 00000000:1B:00.0\nGPU-bbbb-2, NVIDIA A10, 23028, 00010000:0A:00.0\n';
-    assert.deepEqual(parseGpus(csv), [
+    assert.deepEqual(toGpus(toFields(csv)), [
       { address: 'GPU-aaaa-1', model: 'NVIDIA H100 80GB HBM3', memoryGib: 80, bus: '0000:1b:00.0' },
       { address: 'GPU-bbbb-2', model: 'NVIDIA A10', memoryGib: 22, bus: '00010000:0a:00.0' },
     ]);
-    assert.deepEqual(parseGpus('No devices were found\n'), []);
+    assert.deepEqual(toGpus(toFields('No devices were found\n')), []);
     assert.equal(parseMinor('Model: \t A10\nDevice Minor: \t 3\n'), 3);
-  });
-  test('the load of GPUs is read by UUID, and a figure that is not available is zero', () => {
-    const csv = 'GPU-1, NVIDIA H200, 37, 1024, 143771\nGPU-2, NVIDIA H200, [N/A], 0, 143771\n';
-    const stats = parseGpuStats(csv);
-    assert.deepEqual(stats.get('GPU-1'), {
-      model: 'NVIDIA H200',
-      busyPercent: 37,
-      memoryBytes: 1024 ** 3,
-      totalBytes: 143_771 * 1024 ** 2,
-    });
-    assert.equal(stats.get('GPU-2')?.busyPercent, 0);
   });
   test('a missing GPU makes a launch impossible', async () => {
     await assert.rejects(gpuDevices(['GPU-none']), { failure: 'impossible' });

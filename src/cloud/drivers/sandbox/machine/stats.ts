@@ -3,18 +3,22 @@
 
 import { access, readFile, statfs } from 'node:fs/promises';
 import type { MachineStats, Measured } from '#cloud/drivers/driver.ts';
-import { measureGpus } from '#cloud/drivers/sandbox/gpus.ts';
+import type { readGpuStats } from '#lib/nvidia-smi.ts';
 import { readGroups } from './control-groups.ts';
 import type { RunningMachine } from './enter.ts';
 
 const unavailable = (reason: string) => ({ unavailable: reason });
 
-export async function measureMachine(machine: RunningMachine): Promise<MachineStats> {
+/** `readGpus` reads all GPUs of the host. */
+export async function measureMachine(
+  machine: RunningMachine,
+  readGpus: typeof readGpuStats,
+): Promise<MachineStats> {
   const [group, diskBytes, network, gpus] = await Promise.all([
     measureGroup(machine),
     measureDisk(machine),
     measureNetwork(machine),
-    measureAttachedGpus(machine),
+    measureGpus(machine.record.spec.gpus, readGpus),
   ]);
   return { ...group, diskBytes, network, gpus };
 }
@@ -64,10 +68,14 @@ async function measureNetwork({ host, process }: RunningMachine): Promise<Machin
   return { value: { receivedBytes: counters[0] ?? 0, sentBytes: counters[8] ?? 0 } };
 }
 
-async function measureAttachedGpus({ record }: RunningMachine): Promise<MachineStats['gpus']> {
-  if (record.spec.gpus.length === 0) return { value: [] };
-  return measureGpus(record.spec.gpus).then(
-    (value) => ({ value }),
-    () => unavailable('nvidia-smi does not respond on this host.'),
-  );
+async function measureGpus(
+  addresses: readonly string[],
+  readGpus: typeof readGpuStats,
+): Promise<MachineStats['gpus']> {
+  if (addresses.length === 0) return { value: [] };
+  const all = await readGpus().catch(() => null);
+  const gpus = addresses.map((address) => all?.get(address));
+  return gpus.every((gpu) => gpu !== undefined)
+    ? { value: gpus }
+    : unavailable('nvidia-smi does not list its GPUs on this host.');
 }

@@ -1,0 +1,76 @@
+// The NVIDIA GPUs of this computer, as the driver's own program reports them.
+
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
+const timeoutMs = 20_000;
+
+/**
+ * Runs `nvidia-smi --query-<subject>=<fields>`, and returns the fields of each line. Rejects if it is missing, fails or takes
+ * longer than 20 seconds.
+ */
+export async function queryNvidiaSmi(
+  subject: 'gpu' | 'compute-apps',
+  fields: string,
+): Promise<string[][]> {
+  const argv = [`--query-${subject}=${fields}`, '--format=csv,noheader,nounits'];
+  const { stdout } = await execute('nvidia-smi', argv, { timeout: timeoutMs });
+  return toFields(stdout);
+}
+
+/** The fields of each line. A line is left out if it has none. */
+export const toFields = (csv: string): string[][] =>
+  csv
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => line.split(',').map((field) => field.trim()));
+
+/** `[N/A]`, which stands for what can't be measured, is 0. */
+export const toBytes = (mebibytes: string | undefined): number =>
+  (Number(mebibytes) || 0) * 1024 ** 2;
+
+export interface GpuStats {
+  readonly model: string;
+  /** Share of the time in which the GPU computes, 0 to 100. */
+  readonly busyPercent: number;
+  readonly memoryBytes: number;
+  readonly totalBytes: number;
+}
+
+/** By UUID, in the order of their numbers. Rejects as `queryNvidiaSmi` does. */
+export const readGpuStats = async (): Promise<ReadonlyMap<string, GpuStats>> =>
+  toGpuStats(await queryNvidiaSmi('gpu', 'uuid,name,utilization.gpu,memory.used,memory.total'));
+
+export const toGpuStats = (lines: readonly string[][]): ReadonlyMap<string, GpuStats> =>
+  new Map(
+    lines
+      .filter((fields) => fields.length === 5)
+      .map(([address, model, busy, used, total]) => [
+        address!,
+        {
+          model: model!,
+          // nvidia-smi prints [N/A] for a GPU that is sliced.
+          busyPercent: Number(busy) || 0,
+          memoryBytes: toBytes(used),
+          totalBytes: toBytes(total),
+        },
+      ]),
+  );
+
+/** A process that uses a GPU. One that uses several is listed for each. */
+export interface GpuProcess {
+  /** UUID of the GPU. */
+  readonly gpu: string;
+  readonly pid: number;
+  readonly memoryBytes: number;
+}
+
+/** Rejects as `queryNvidiaSmi` does. In a container, nvidia-smi lists no processes. */
+export const readGpuProcesses = async (): Promise<readonly GpuProcess[]> =>
+  toGpuProcesses(await queryNvidiaSmi('compute-apps', 'gpu_uuid,pid,used_memory'));
+
+export const toGpuProcesses = (lines: readonly string[][]): readonly GpuProcess[] =>
+  lines
+    .filter(([gpu = '']) => gpu.startsWith('GPU-'))
+    .map(([gpu, pid, used]) => ({ gpu: gpu!, pid: Number(pid), memoryBytes: toBytes(used) }));
