@@ -42,6 +42,11 @@ describe('millrace deploy', () => {
     assert.match((await run(['deployments', 'logs', 'tested'])).stdout, /loading version second/);
     const shown = await run(['deployments', 'show', 'tested']);
     assert.match(shown.stdout, /^Speed +\S.* in the last five minutes/m);
+    assert.match(
+      shown.stdout,
+      /^REPLICA +REVISION +STATE +REQUESTS +AGE +MEMORY\n[0-9a-f]{8} +1 +ready +0 +[\d.]+ \w+ +[\d.]+( MiB)? of [\d.]+ GiB$/m,
+    );
+    assert.doesNotMatch(shown.stdout, /GPU/);
     assert.match(shown.stdout, /^Ran +\d.* without any replica$/m);
 
     assert.match(

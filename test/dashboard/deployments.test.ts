@@ -14,6 +14,7 @@ import {
   post,
   sendChat,
 } from '#test/support/dashboard.ts';
+import { useNvidiaSmi } from '#test/support/nvidia-smi.ts';
 
 const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
 const model = 'hermes3-8b';
@@ -22,6 +23,7 @@ const name = 'hermes';
 describe('deployments', { skip: noBrowser }, () => {
   let dashboard: Dashboard;
   let page: Page;
+  const nvidiaSmi = useNvidiaSmi({});
   before(async () => {
     dashboard = await openDashboard();
     ({ page } = dashboard);
@@ -167,7 +169,24 @@ describe('deployments', { skip: noBrowser }, () => {
     await page.getByText('Tokens served').waitFor();
     await page.getByText('Time to first token').waitFor();
     assert.doesNotMatch(await main().innerText(), /VERSION=/);
+    await replicas.getByText(/^[\d.]+( MiB)? of [\d.]+ GiB$/).waitFor();
+    assert.equal(await replicas.getByRole('columnheader', { name: 'GPU' }).count(), 0);
     await checkAppearance(page, 'deployment');
+  });
+
+  test('the GPUs that a replica uses are shown with their load and memory', async () => {
+    const address = `${dashboard.url}/api/v1/deployments/${name}/log`;
+    const { data } = await (await page.context().request.get(address)).json();
+    const [, pid] = /^process (\d+)$/m.exec(data.lines.join('\n')) ?? [];
+    nvidiaSmi.print({
+      gpus: ['GPU-a, NVIDIA H200, 97, 43601, 143771', 'GPU-b, NVIDIA H200, 0, 4, 143771'],
+      processes: [`GPU-a, ${pid}, 43000`],
+    });
+    const replicas = page.getByRole('table', { name: 'Replicas' });
+    await replicas.getByText('97% busy, 42.6 of 140.4 GiB').waitFor();
+    assert.equal(await replicas.getByText('NVIDIA H200').count(), 1);
+    await checkAppearance(page, 'deployment-gpu');
+    nvidiaSmi.print({});
   });
 
   test('a change is rolled back, and a failure shows its reason', async () => {

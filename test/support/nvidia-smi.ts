@@ -1,4 +1,4 @@
-// A stand-in for nvidia-smi, first in the search path of this process.
+// A stand-in for nvidia-smi, first in the search path of this process and of servers that it starts.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,12 @@ export interface NvidiaSmiOutput {
   readonly gpus?: readonly string[];
   /** Lines with the UUID of a GPU, a process id and memory in use. */
   readonly processes?: readonly string[];
-  readonly fails?: boolean;
+}
+
+export interface NvidiaSmi {
+  /** The arguments of each call so far. */
+  calls(): string[];
+  print(output: NvidiaSmiOutput): void;
 }
 
 const searchPath = process.env.PATH;
@@ -18,30 +23,28 @@ after(() => {
   process.env.PATH = searchPath;
 });
 
-/** Writes it into a folder, and returns the search path that finds it there. */
-export function writeNvidiaSmi({ gpus = [], processes = [], fails }: NvidiaSmiOutput): string {
-  const folder = makeFolder();
-  const print = (lines: readonly string[]) =>
-    `printf '%s\\n' ${lines.map((one) => `'${one}'`).join(' ')}`;
-  const script = `#!/bin/sh
-echo "$*" >> ${folder}/calls
-${fails ? 'exit 9' : ''}
+const script = `#!/bin/sh
+cd "\${0%/*}" || exit
+echo "$*" >>calls
 case "$*" in
-  *--query-compute-apps=*) ${print(processes)} ;;
-  *utilization.gpu*) ${print(gpus)} ;;
+  *--query-compute-apps=*) cat processes ;;
+  *utilization.gpu*) cat gpus ;;
 esac
 `;
-  writeFileSync(join(folder, 'calls'), '');
-  writeFileSync(join(folder, 'nvidia-smi'), script, { mode: 0o755 });
-  return `${folder}:${searchPath}`;
-}
 
-/** Until the tests of the file have ended, or another one is used. Returns a function that lists its calls so far. */
-export function useNvidiaSmi(output: NvidiaSmiOutput): () => string[] {
-  const path = writeNvidiaSmi(output);
-  process.env.PATH = path;
-  return () =>
-    readFileSync(join(path.split(':')[0] ?? '', 'calls'), 'utf8')
-      .split('\n')
-      .slice(0, -1);
+/** It is found until the tests of the file have ended, or another one is used. With null, it fails. */
+export function useNvidiaSmi(output: NvidiaSmiOutput | null): NvidiaSmi {
+  const folder = makeFolder();
+  const write = (name: string, lines: readonly string[] = []) =>
+    writeFileSync(join(folder, name), lines.map((line) => `${line}\n`).join(''));
+  const print = ({ gpus, processes }: NvidiaSmiOutput) => {
+    write('gpus', gpus);
+    write('processes', processes);
+  };
+  write('calls');
+  if (output !== null) print(output);
+  writeFileSync(join(folder, 'nvidia-smi'), script, { mode: 0o755 });
+  process.env.PATH = `${folder}:${searchPath}`;
+  const calls = () => readFileSync(join(folder, 'calls'), 'utf8').split('\n').slice(0, -1);
+  return { calls, print };
 }

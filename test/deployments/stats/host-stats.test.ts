@@ -34,7 +34,7 @@ describe('replicas beside the server', () => {
   };
 
   test('of the built-in engine have a plausible memory, and no GPU where there is none', async () => {
-    useNvidiaSmi({ fails: true });
+    useNvidiaSmi(null);
     await start({ engine: 'builtin', program: null, args: [] });
     const [stats, ...others] = await measure('tested');
     assert.deepEqual(others, []);
@@ -87,7 +87,7 @@ describe('replicas beside the server', () => {
 
   test('are measured once for many who ask at the same time', async () => {
     await start({});
-    const calls = useNvidiaSmi({ gpus: ['GPU-a, NVIDIA H200, 3, 100, 143771'] });
+    const { calls } = useNvidiaSmi({ gpus: ['GPU-a, NVIDIA H200, 3, 100, 143771'] });
     await until('it is asked', async () => (await measure('tested')) && calls().length > 0);
     const before = calls().length;
     const all = await Promise.all(Array.from({ length: 20 }, () => measure('tested')));
