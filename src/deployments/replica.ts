@@ -9,11 +9,11 @@ import {
   toFailure,
 } from '#deployments/engines/engine.ts';
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
+import { probe } from '#deployments/engines/probe.ts';
 import { findFailure, type Recipe, recipes } from '#deployments/engines/recipes.ts';
 import { sleeps } from '#deployments/engines/sleep.ts';
 import { toUpstream } from '#deployments/engines/upstream.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
-import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Rest } from './ladder.ts';
 import type { ReplicaFacts } from './scale.ts';
@@ -45,8 +45,6 @@ export interface ReplicaOrder {
 const probeEveryMs = 100;
 /** How long an engine that is asleep usually takes to wake. */
 const wakeMs = 3_000;
-/** The response to a probe has one token. */
-const maxProbeBytes = 1_048_576;
 const shownLines = 50;
 /** How long an engine that was adopted may take to answer, however long ago it was started. */
 const adoptionMs = 30_000;
@@ -356,25 +354,13 @@ export class Replica {
     return true;
   }
 
-  /** True if the engine generates a token. */
   async #answers(): Promise<boolean> {
-    const { model } = this.spec;
-    const messages = [{ role: 'user', content: 'Hi' }];
-    try {
-      const response = await this.#fetch('/v1/chat/completions', {
-        model,
-        messages,
-        max_tokens: 1,
-      });
-      this.#lastProbe = `Its last response to a chat had the status ${response.status}.`;
-      const text = response.body && (await readBounded(response.body, maxProbeBytes));
-      if (text === null) return false;
-      const { choices } = JSON.parse(text.toString()) as { choices?: unknown };
-      return response.ok && Array.isArray(choices) && choices.length > 0;
-    } catch (error) {
-      if (toErrorCode(error) === 'ECONNREFUSED') this.#lastProbe = 'Nothing listens at its port.';
-      return false;
-    }
+    const { answers, outcome } = await probe(
+      (path, body) => this.#fetch(path, body),
+      this.spec.model,
+    );
+    this.#lastProbe = outcome ?? this.#lastProbe;
+    return answers;
   }
 
   #explain(ended: Failure): Failure {
@@ -397,7 +383,3 @@ async function halt(engine: Engine): Promise<void> {
   if (engine.halt === undefined) throw new Error('The engine has no machine that could stay.');
   await engine.halt();
 }
-
-/** `fetch` hides the code of an error in its cause. */
-const toErrorCode = (error: unknown) =>
-  ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code;
