@@ -8,12 +8,14 @@ export async function until<Value>(
   check: () => Promise<Value> | Value,
   timeoutMs = 60_000,
 ): Promise<NonNullable<Value>> {
-  const deadline = Date.now() + timeoutMs;
+  const startedAt = Date.now();
   for (;;) {
     const value = await check();
     if (value) return value;
-    if (Date.now() > deadline)
+    const waitedMs = Date.now() - startedAt;
+    if (waitedMs > timeoutMs)
       throw new Error(`timed out after ${timeoutMs} ms waiting until ${what}`);
-    await sleep(10);
+    // A long wait is checked less often, because each check takes time from what the test waits for.
+    await sleep(Math.min(10 + waitedMs / 10, 50));
   }
 }
