@@ -347,7 +347,7 @@ export interface UsageRequestRow {
   completion_tokens: number;
   /** Prompt tokens that the engine had cached. */
   cached_tokens: number;
-  /** Null if nothing was generated. */
+  /** Null if nothing was generated, and for a plain response of an upstream, whose tokens come at once. */
   first_token_ms: number | null;
   duration_ms: number;
   /** Billionths of a US dollar. */

@@ -227,7 +227,7 @@ export const CostView = Type.Object({
   saved_dollars: Type.Number(),
   /** Generated tokens, over the last five minutes. */
   tokens_per_second: Type.Number(),
-  /** Average of the last five minutes; null if nothing was generated. */
+  /** Average over streams whose first token came in the last five minutes; null if there was none. */
   first_token_ms: Type.Union([Type.Integer(), Type.Null()]),
 });
 

@@ -95,9 +95,10 @@ function toWeights({ engine, source, model }: DeploymentView): [string, string][
 }
 
 function toSpeed({ tokens_per_second, first_token_ms }: CostView): string {
-  if (first_token_ms === null) return 'no tokens in the last five minutes';
-  const first = `the first after ${toDuration(first_token_ms)}`;
-  return `${toRate(tokens_per_second)} tokens/s in the last five minutes, ${first}`;
+  if (tokens_per_second === 0) return 'no tokens in the last five minutes';
+  const first =
+    first_token_ms === null ? '' : `, in streams the first after ${toDuration(first_token_ms)}`;
+  return `${toRate(tokens_per_second)} tokens/s in the last five minutes${first}`;
 }
 
 /** Nothing if replicas run on the server's own computer. */

@@ -1,10 +1,11 @@
 // What a deployment served and cost lately, from the run times of its replicas and the usage of their backends.
 
+import { sql } from 'kysely';
 import type { Database } from '#db/tables.ts';
 import type { Stored } from '#deployments/rows.ts';
 import type { CostView } from '#deployments/schema.ts';
 import type { Clock } from '#lib/clock.ts';
-import { toCost } from './cost.ts';
+import { type Period, toCost } from './cost.ts';
 import type { DeploymentRuns } from './runs.ts';
 
 interface CostParts {
@@ -18,6 +19,8 @@ interface CostParts {
 const hourMs = 3_600_000;
 const periodMs = 30 * 24 * hourMs;
 const recentMs = 5 * 60_000;
+/** Requests that have ended and began earlier than this before the recent time are left out, so that few rows are read. */
+const maxEarlierMs = 15 * 60_000;
 
 export async function readCost(
   { db, clock, runs, hourlyCents }: CostParts,
@@ -37,7 +40,7 @@ export async function readCost(
     dollars_per_million_tokens: tokens === 0 || dollars === 0 ? null : (dollars / tokens) * 1e6,
     idle_hours: idleHours,
     saved_dollars: (idleHours * hourlyCents(spec.runs_on)) / 100,
-    ...(await readRecent(db, name, until - recentMs)),
+    ...(await readRecent(db, name, { since: until - recentMs, until })),
   };
 }
 
@@ -59,24 +62,42 @@ async function countTokens(db: Database, name: string, since: number): Promise<n
   return Number(sums.prompt ?? 0) + Number(sums.completion ?? 0);
 }
 
-/** How fast requests were answered that began since then and have ended, on every server. */
-async function readRecent(db: Database, name: string, since: number) {
+/**
+ * How fast requests were answered since then, on every server, also those that still run. A request that began earlier
+ * counts with the share of its time since then.
+ */
+export async function readRecent(db: Database, name: string, { since, until }: Period) {
   const accounts = db.selectFrom('accounts').select('id');
   const names = db.selectFrom('usage_names').select('ref');
-  const { tokens, firstMs } = await db
+  const end = sql<number>`case when status = 'running' then ${until} else at + duration_ms end`;
+  const share = sql`case when at >= ${since} then 1.0 else (${end} - ${since}) * 1.0 / (${end} - at) end`;
+  const all = db
     .selectFrom('usage_requests')
-    .select(({ fn }) => [
-      fn.sum('completion_tokens').as('tokens'),
-      fn.avg('first_token_ms').as('firstMs'),
+    .select([
+      sql<number | null>`sum(completion_tokens * ${share})`.as('tokens'),
+      sql<number | null>`sum(first_token_ms) filter (where at + first_token_ms >= ${since})`.as(
+        'firstMs',
+      ),
+      sql<number>`count(first_token_ms) filter (where at + first_token_ms >= ${since})`.as(
+        'firsts',
+      ),
     ])
     // By account, because the index begins with it.
     .where('account_ref', 'in', names.where('name', 'in', accounts))
-    .where('at', '>=', since)
-    .where('status', '!=', 'running')
     .where('backend_ref', 'in', names.where('name', 'like', toPattern(name)))
-    .executeTakeFirstOrThrow();
+    .where(end, '>', since);
+  // Two queries, because each has its own index. What is only reserved was not generated yet.
+  const found = await Promise.all([
+    all
+      .where('at', '>=', since - maxEarlierMs)
+      .where('status', '!=', 'running')
+      .executeTakeFirstOrThrow(),
+    all.where('status', '=', 'running').where('reserved', '=', 0).executeTakeFirstOrThrow(),
+  ]);
+  const sumOf = (member: keyof (typeof found)[number]) =>
+    found.reduce((sum, one) => sum + Number(one[member] ?? 0), 0);
   return {
-    tokens_per_second: Number(tokens ?? 0) / (recentMs / 1_000),
-    first_token_ms: firstMs === null ? null : Math.round(Number(firstMs)),
+    tokens_per_second: sumOf('tokens') / ((until - since) / 1_000),
+    first_token_ms: sumOf('firsts') === 0 ? null : Math.round(sumOf('firstMs') / sumOf('firsts')),
   };
 }

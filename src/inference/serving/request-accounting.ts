@@ -135,7 +135,9 @@ export class RequestAccount {
     const isKnown = soFar.prompt_tokens > 0 || this.#promptTokens === null;
     const usage = isKnown ? soFar : withCounts(soFar, this.#promptTokens ?? 0);
     this.#usage = usage;
-    if (soFar.completion_tokens > 0) this.#firstTokenMs ??= elapsedMs(this.#request);
+    // When a server generated the first token of a plain response is unknown: its tokens come at once.
+    const isWhole = this.#isAtWork && this.#task.body.stream !== true;
+    if (soFar.completion_tokens > 0 && !isWhole) this.#firstTokenMs ??= elapsedMs(this.#request);
     this.#writeCounts(usage, false);
   }
 

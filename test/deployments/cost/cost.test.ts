@@ -57,6 +57,15 @@ describe('a deployment that ran', () => {
     await deployments.removeAll();
   });
 
+  test('does not take the time of a whole response for the time to its first token', async () => {
+    await deployments.create('tested', { env: { TOKENS: '60' } });
+    assert.equal((await deployments.chat()).status, 200);
+    await until('its tokens are counted', async () => (await cost()).tokens_per_second > 0);
+    assert.equal((await cost()).first_token_ms, null);
+    await deployments.removeAll();
+    turnedMs += 10 * 60_000;
+  });
+
   test('shows what it saved while it had no machine', async () => {
     await deployments.create('tested', { program: 'engine', runs_on: 'cpu_1x_general' });
     turnedMs += 10 * hour;

@@ -31,7 +31,7 @@ export function DeploymentCost({ name }: { name: string }) {
           </Fact>
           <Fact name="Time to first token">
             {cost.first_token_ms === null ? '–' : toDuration(cost.first_token_ms)}{' '}
-            <span className="muted">last five minutes</span>
+            <span className="muted">streams of the last five minutes</span>
           </Fact>
           <Fact name="Tokens served">{toCount(cost.tokens)}</Fact>
           <Fact name="Engine time">{toDuration(cost.engine_seconds * 1_000)}</Fact>
