@@ -15,7 +15,7 @@ interface Network {
 }
 
 /** How long another process may take to create a network before its attempt counts as broken off. */
-const creationMs = 10_000;
+const creationMs = 30_000;
 const pollMs = 200;
 
 /** Says what the machine waits for, or null. A daemon creates networks only while all members are online. */
@@ -77,23 +77,23 @@ async function ensureNetwork(client: DaemonClient, name: string, uplink: string)
 
 /** Removes the networks of this installation that no machine has used since the last call. */
 export async function sweepPrivateNetworks({ client, owner, unusedNetworks }: IncusContext) {
-  const prefix = `/1.0/networks/${toName(owner, '')}`;
-  const all = await client.get<string[]>('/1.0/networks');
-  const names = all
-    .filter((path) => path.startsWith(prefix))
-    .map((path) => path.split('/').at(-1)!);
+  const paths = await client.get<string[]>('/1.0/networks');
+  const names = paths
+    .map((path) => /\/networks\/([^/?]+)/.exec(path)?.[1] ?? '')
+    .filter((name) => name.startsWith(toName(owner, '')));
   const before = new Set(unusedNetworks);
   unusedNetworks.clear();
   for (const name of names) {
     const found = await client.find<Network>(networkPath(name));
     if (!found || (found.used_by ?? []).length > 0) continue;
     unusedNetworks.add(name);
-    if (before.has(name)) await client.run('DELETE', networkPath(name)).catch(ignoreMissing);
+    if (before.has(name)) await client.run('DELETE', networkPath(name)).catch(leaveForLater);
   }
 }
 
-function ignoreMissing(error: unknown) {
-  if (!(error instanceof DaemonError && error.code === 404)) throw error;
+/** While a member is offline, the daemon removes no network. The next call tries again. */
+function leaveForLater(error: unknown) {
+  if (!(error instanceof DaemonError)) throw error;
 }
 
 const toName = (owner: string, account: string) => `millrace-${owner.slice(0, 12)}-${account}`;
