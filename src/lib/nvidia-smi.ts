@@ -10,14 +10,19 @@ const timeoutMs = 20_000;
  * Runs `nvidia-smi --query-<subject>=<fields>`, and returns the fields of each line. Rejects if it is missing, fails or takes
  * longer than 20 seconds.
  */
-export async function queryNvidiaSmi(
-  subject: 'gpu' | 'compute-apps',
-  fields: string,
-): Promise<string[][]> {
-  const argv = [`--query-${subject}=${fields}`, '--format=csv,noheader,nounits'];
-  const { stdout } = await execute('nvidia-smi', argv, { timeout: timeoutMs });
+export async function queryNvidiaSmi(subject: Subject, fields: string): Promise<string[][]> {
+  const [program = '', ...argv] = toQuery(subject, fields);
+  const { stdout } = await execute(program, argv, { timeout: timeoutMs });
   return toFields(stdout);
 }
+
+type Subject = 'gpu' | 'compute-apps';
+
+const toQuery = (subject: Subject, fields: string) => [
+  'nvidia-smi',
+  `--query-${subject}=${fields}`,
+  '--format=csv,noheader,nounits',
+];
 
 /** The fields of each line. A line is left out if it has none. */
 export const toFields = (csv: string): string[][] =>
@@ -38,9 +43,14 @@ export interface GpuStats {
   readonly totalBytes: number;
 }
 
+const statsFields = 'uuid,name,utilization.gpu,memory.used,memory.total';
+
 /** By UUID, in the order of their numbers. Rejects as `queryNvidiaSmi` does. */
 export const readGpuStats = async (): Promise<ReadonlyMap<string, GpuStats>> =>
-  toGpuStats(await queryNvidiaSmi('gpu', 'uuid,name,utilization.gpu,memory.used,memory.total'));
+  toGpuStats(await queryNvidiaSmi('gpu', statsFields));
+
+/** The command whose output `toFields` and `toGpuStats` take, for GPUs that another system sees. */
+export const gpuStatsCommand = toQuery('gpu', statsFields);
 
 export const toGpuStats = (lines: readonly string[][]): ReadonlyMap<string, GpuStats> =>
   new Map(

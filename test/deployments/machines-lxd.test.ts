@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { DeploymentView } from '#deployments/schema.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
 import { noPostgres } from '#test/support/databases.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
@@ -104,6 +105,13 @@ describe('deployments on machines of LXD', { skip, timeout: 240_000 }, () => {
       return replicas.length === 2 && replicas.every(({ state }) => state === 'ready');
     });
     assert.match(await chat(), /from LXD/);
+    const stats = await call<ReplicaStats[]>('GET', '/deployments/weighed/stats');
+    assert.equal(stats.length, 2);
+    for (const { memory_bytes: memory, memory_total_bytes: total, gpus } of stats) {
+      assert('value' in memory && total !== null, JSON.stringify(memory));
+      assert(memory.value > 0 && memory.value < total);
+      assert.deepEqual(gpus, { value: [] });
+    }
     const volumes = () =>
       lxd.request<string[]>('GET', `/1.0/storage-pools/${lxd.pool}/volumes/custom`);
     assert.equal((await volumes()).length, 1);

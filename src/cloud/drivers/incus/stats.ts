@@ -1,8 +1,10 @@
-// What a machine uses, as the daemon's instance state reports it. The daemon counts neither GPUs nor, on some pools,
-// disks.
+// What a machine uses, as the daemon's instance state reports it. The daemon counts neither GPUs, which the machine itself
+// is asked for, nor, on some pools, disks.
 
 import type { MachineStats } from '#cloud/drivers/driver.ts';
+import { gpuStatsCommand, toFields, toGpuStats } from '#lib/nvidia-smi.ts';
 import type { DaemonClient } from './client.ts';
+import { readInside } from './command.ts';
 import { type DaemonInstance, instancePath } from './instance.ts';
 
 /** The part of `GET /1.0/instances/<name>/state` that is used here. */
@@ -24,21 +26,39 @@ export async function measureInstance(
   instance: DaemonInstance,
 ): Promise<MachineStats | undefined> {
   const state = await client.find<InstanceState>(`${instancePath(instance.name)}/state`);
-  return state?.status === 'Running' ? toStats(state, instance) : undefined;
+  if (state?.status !== 'Running') return undefined;
+  const gpus = hasGpu(instance) ? await measureGpus(client, instance) : { value: [] };
+  return { ...toStats(state, instance), gpus };
+}
+
+const hasGpu = ({ devices }: DaemonInstance) =>
+  Object.values(devices).some(({ type, path = '' }) =>
+    type === 'unix-char' ? path.startsWith('/dev/nvidia') : type === 'gpu',
+  );
+
+/** Enough for some hundred GPUs. The program inside may be any that the tenant put there. */
+const maxGpuBytes = 16_384;
+
+async function measureGpus(
+  client: DaemonClient,
+  { name }: DaemonInstance,
+): Promise<MachineStats['gpus']> {
+  const read = readInside(client, instancePath(name), gpuStatsCommand, maxGpuBytes);
+  const gpus = [...toGpuStats(toFields(await read.catch(() => ''))).values()];
+  return gpus.length > 0
+    ? { value: gpus }
+    : { unavailable: 'nvidia-smi is missing in the machine, or lists no GPU there.' };
 }
 
 export function toStats(
   { cpu, memory, disk, network }: InstanceState,
-  { devices, type }: Pick<DaemonInstance, 'devices' | 'type'>,
-): MachineStats {
+  { type }: Pick<DaemonInstance, 'type'>,
+): Omit<MachineStats, 'gpus'> {
   const agent =
     type === 'virtual-machine' ? ' For a virtual machine its agent must run inside it.' : '';
   const unavailable = (what: string) => ({ unavailable: `The daemon reports no ${what}.${agent}` });
   const used = { disk: disk?.root?.usage ?? 0, memory: memory?.usage ?? 0, cpu: cpu?.usage ?? 0 };
   const counters = network?.eth0?.counters;
-  const hasGpu = Object.values(devices).some(({ type, path = '' }) =>
-    type === 'unix-char' ? path.startsWith('/dev/nvidia') : type === 'gpu',
-  );
   return {
     cpuMs: used.cpu > 0 ? { value: used.cpu / 1e6 } : unavailable('CPU time'),
     memoryBytes: used.memory > 0 ? { value: used.memory } : unavailable('memory'),
@@ -49,8 +69,5 @@ export function toStats(
     network: counters
       ? { value: { receivedBytes: counters.bytes_received, sentBytes: counters.bytes_sent } }
       : unavailable('network interface'),
-    gpus: hasGpu
-      ? { unavailable: 'The daemon does not measure GPUs. Run nvidia-smi in the terminal.' }
-      : { value: [] },
   };
 }

@@ -340,6 +340,37 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 600_000 }, () =
     await Promise.all([driver.terminate(machine.id), driver.terminate(plain.id)]);
   });
 
+  test('accelerators are measured by nvidia-smi in the machine, whose output is not kept', async () => {
+    const node = { address: '/dev/zero', model: 'NVIDIA H200', memoryGib: 140 };
+    const driver = await fixture.open({ gpus: { deviceNodes: [node] } });
+    const machine = await fixture.launch({ gpus: [node.address] }, driver);
+    const measure = async () => (await driver.stats(machine.id))?.gpus;
+    const missing = { unavailable: 'nvidia-smi is missing in the machine, or lists no GPU there.' };
+    assert.deepEqual(await measure(), missing);
+    const program = '/usr/local/bin/nvidia-smi';
+    const install = (line: string) =>
+      fixture.output(
+        machine,
+        `printf '#!/bin/sh\\n${line}\\n' | sudo tee ${program}; sudo chmod 755 ${program}`,
+      );
+    await install('echo GPU-a, NVIDIA H200, 97, 43601, 143771');
+    const mib = 2 ** 20;
+    const h200 = { model: 'NVIDIA H200', busyPercent: 97 };
+    const expected = { ...h200, memoryBytes: 43_601 * mib, totalBytes: 143_771 * mib };
+    assert.deepEqual(await measure(), { value: [expected] });
+    await install('yes');
+    assert.deepEqual(await measure(), missing);
+    const logs = await fixture.lxd.request<string[]>(
+      'GET',
+      `/1.0/instances/${instanceName(machine.id)}/logs`,
+    );
+    assert.deepEqual(
+      logs.filter((log) => log.includes('exec')),
+      [],
+    );
+    await driver.terminate(machine.id);
+  });
+
   test('a command that takes too long is ended inside the machine', async () => {
     const machine = await fixture.launch();
     const client = createDaemonClient({ url: `unix:${fixture.lxd.socket}` }, 'default');
