@@ -4,6 +4,7 @@ import assert from 'node:assert';
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import Fastify from 'fastify';
 import type { Authenticator } from '#accounts/authenticate.ts';
 import { type TerminalParts, terminalRoutes } from '#cloud/api/terminal.ts';
@@ -86,6 +87,24 @@ describe('terminals under attack', () => {
     socket.resume();
     await until('the output goes on', () => shell.printedBytes > printedBytes);
   });
+
+  test('a flood of messages leaves turns of the event loop to others', async (t) => {
+    let turn = 0;
+    const seen: number[] = [];
+    const app = Fastify();
+    t.after(() => app.close());
+    const shell = { ...silentShell, resize: () => void seen.push(turn) };
+    await app.register(async (scope) => terminalRoutes(scope, toParts(shell)));
+    await app.listen();
+    const { port } = app.server.address() as AddressInfo;
+    const socket = upgrade(`${port}`, `/instances/${id}/terminal`);
+    t.after(() => socket.destroy());
+    await once(socket, 'data');
+    const resize = toFrame(0x81, '{"columns":80,"rows":24}');
+    socket.write(Buffer.concat(Array.from({ length: 100 }, () => resize)));
+    for (; seen.length < 100; turn++) await setImmediate();
+    assert.equal(new Set(seen).size, 100);
+  });
 });
 
 /** A masked frame. The mask is zero. */
@@ -101,7 +120,7 @@ class EndlessShell implements Terminal {
 
   onData(listener: (data: Buffer) => void): void {
     this.#listener = listener;
-    setImmediate(() => this.resume());
+    process.nextTick(() => this.resume());
   }
 
   resume(): void {

@@ -70,7 +70,8 @@ export async function terminalRoutes(scope: FastifyInstance, parts: TerminalPart
   const open = new KeyCounts();
   const sockets = new Set<Socket>();
   await scope.register(websocket, {
-    options: { maxPayload: maxMessageBytes, autoPong: false },
+    // One message a turn of the event loop: a flood of small ones would hold up every other request.
+    options: { maxPayload: maxMessageBytes, autoPong: false, allowSynchronousEvents: false },
     preClose(done: () => void) {
       for (const socket of sockets) close(socket, goingAway, 'The server is shutting down.');
       done();

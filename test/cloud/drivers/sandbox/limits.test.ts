@@ -77,6 +77,21 @@ describe('limits of a machine', { skip, timeout: 60_000 }, () => {
     });
   });
 
+  test('input that a program does not read', async (t) => {
+    const terminal = await fixture.driver.attachTerminal(greedy.id, { columns: 80, rows: 24 });
+    t.after(() => terminal!.kill());
+    let screen = '';
+    terminal!.onData((data) => {
+      screen += data;
+    });
+    terminal!.write(Buffer.from('stty raw -echo; echo raw$((1)); exec sleep 1000\r'));
+    await until('the program does not read', () => screen.includes('raw1'));
+    const chunk = Buffer.alloc(65_536, 'x');
+    await until('the terminal takes no more', () => !terminal!.write(chunk));
+    // Before, the server stood still from here on.
+    assert(await neighbourHasTerminal());
+  });
+
   test('inotify instances, which root inside can not raise', async () => {
     const take = `$n++ while syscall(${inotifyInit}, 0) >= 0`;
     const raise = 'sudo sh -c "echo 9999 > /proc/sys/user/max_inotify_instances"';

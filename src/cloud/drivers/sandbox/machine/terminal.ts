@@ -8,6 +8,7 @@ import { shellQuote } from '#lib/shell-quote.ts';
 import { enterCommand, type RunningMachine } from './enter.ts';
 import { outerEnvironment } from './leave-host.ts';
 import { findChild, findProcess, signalProcess } from './process-identity.ts';
+import { TerminalInput } from './terminal-input.ts';
 
 export interface TerminalOptions extends TerminalSize {
   /** Command to run; null for the login shell. */
@@ -39,8 +40,8 @@ export function openSandboxTerminal(machine: RunningMachine, options: TerminalOp
     // Bytes, not text: a chunk may end within a character.
     encoding: null,
   });
-  // The library's write has no backpressure; the socket below it has.
-  const input = (pty as unknown as { _socket: Socket })._socket;
+  const { fd, _socket: stream } = pty as unknown as { fd: number; _socket: Socket };
+  const input = new TerminalInput(fd, () => !stream.destroyed);
   let ended = false;
   pty.onExit(() => {
     ended = true;
@@ -55,7 +56,7 @@ export function openSandboxTerminal(machine: RunningMachine, options: TerminalOp
   return {
     onData: (listener) => void pty.onData((data) => listener(data as unknown as Buffer)),
     write: (data) => input.write(data),
-    onDrain: (listener) => void input.on('drain', listener),
+    onDrain: (listener) => input.onDrain(listener),
     resize: ({ columns, rows }) => {
       try {
         pty.resize(bounded(columns, 80), bounded(rows, 24));
