@@ -134,7 +134,7 @@ export function checkDriver(subject: DriverSubject) {
       assert.ok(second !== undefined);
       const memory = read(second.memoryBytes);
       const limit = wanted.memoryGib * 1024 ** 3;
-      assert.ok(memory === null || (memory > 0 && memory <= limit), `${memory} bytes of memory`);
+      assert.ok(memory !== null && memory > 0 && memory <= limit, `${memory} bytes of memory`);
       const [before, after] = [read(first.cpuMs), read(second.cpuMs)];
       assert.ok(before === null || after! > before + 50, `${before} to ${after} ms of CPU time`);
       const [sent, later] = [read(first.network), read(second.network)];

@@ -1,9 +1,10 @@
 // What a running machine uses, read from the kernel when it is asked for: its control group, its network namespace and
 // the file system of its disk. A figure that this host can't measure comes with the reason.
 
-import { access, readFile, statfs } from 'node:fs/promises';
+import { access, readFile, readlink, statfs } from 'node:fs/promises';
 import type { MachineStats, Measured } from '#cloud/drivers/driver.ts';
 import type { readGpuStats } from '#lib/nvidia-smi.ts';
+import { readProcesses, sumBytes } from '#lib/process-memory.ts';
 import { readGroups } from './control-groups.ts';
 import type { RunningMachine } from './enter.ts';
 
@@ -26,10 +27,12 @@ export async function measureMachine(
 async function measureGroup({
   host,
   directory,
+  process,
 }: RunningMachine): Promise<Pick<MachineStats, 'cpuMs' | 'memoryBytes'>> {
   if (host.controlGroups === null) {
     const none = unavailable('This host gives the server no control groups, which count it.');
-    return { cpuMs: none, memoryBytes: none };
+    const bytes = host.mode === 'none' ? null : await sumProcesses(process.init.pid);
+    return { cpuMs: none, memoryBytes: bytes === null ? none : { value: bytes } };
   }
   const { cpuMs, memoryBytes } = await readGroups(host.controlGroups, directory.id);
   const uncounted = unavailable('Its control group does not count it. Restart the machine.');
@@ -37,6 +40,16 @@ async function measureGroup({
     cpuMs: cpuMs === null ? uncounted : { value: cpuMs },
     memoryBytes: memoryBytes === null ? uncounted : { value: memoryBytes },
   };
+}
+
+/** The resident memory of all processes in the namespace of process 1; null if it has just ended. */
+async function sumProcesses(init: number): Promise<number | null> {
+  const find = (pid: number) => readlink(`/proc/${pid}/ns/pid`).catch(() => null);
+  const namespace = await find(init);
+  if (namespace === null) return null;
+  const processes = await readProcesses();
+  const places = await Promise.all(processes.map(({ pid }) => find(pid)));
+  return sumBytes(processes.filter((_, index) => places[index] === namespace));
 }
 
 /**
