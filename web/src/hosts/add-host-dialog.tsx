@@ -109,7 +109,7 @@ const AdvancedFields = () => (
   <Advanced about="network, storage and cluster">
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
       <TextField name="network" label="Network" placeholder="Default bridge" />
-      <TextField name="ovn_uplink" label="Uplink of private networks" placeholder="None" />
+      <TextField name="ovn_uplink" label="OVN uplink" placeholder="None" />
       <TextField name="pool" label="Storage pool" placeholder="default" />
       <TextField name="project" label="Project" placeholder="default" />
       <TextField name="target" label="Cluster member or @group" placeholder="All members" />
