@@ -89,9 +89,10 @@ const failureRules: readonly FailureRule[] = [
     toError: ({ cause }) => unavailable('does not know its model', cause),
   },
   {
-    // Some servers answer chats only. They are sound: a client must not be able to eject them.
+    // Some servers answer chats only. They are sound: a client must not be able to eject them. A wrong URL looks the same,
+    // and ejects the backend as soon as a chat fails.
     matches: ({ status, task }) => task.kind === 'completion' && isMissing(status),
-    toError: ({ cause }) => chatsOnly(cause),
+    toError: ({ cause }) => noCompletions(cause),
   },
   {
     matches: ({ status }) => status !== 400 && status !== 422,
@@ -168,10 +169,10 @@ function overloaded({ retryAfterMs, cause }: UpstreamFailure): EngineError {
   return new EngineError('overloaded', 'The backend takes no more requests at the moment.', detail);
 }
 
-const chatsOnly = (cause: Error) =>
+const noCompletions = (cause: Error) =>
   new EngineError(
     'rejected',
-    'The backend of this model answers chats only: send the request to /v1/chat/completions.',
+    'The backend of this model has no endpoint for completions. Send chats to /v1/chat/completions instead. If those fail too, the URL of the backend is wrong.',
     { code: 'model_not_supported', param: 'model', cause },
   );
 

@@ -357,8 +357,10 @@ describe('refusals of an upstream', () => {
 
   test('a completion that a server of chats has no endpoint for is not held against the server', () => {
     for (const status of [404, 405, 501]) {
-      const { failure, code } = failureOf(status, { detail: 'Not Found' }, {}, completion);
+      const { failure, code, message } = failureOf(status, { detail: 'Not Found' }, {}, completion);
       assert.deepEqual([failure, code], ['rejected', 'model_not_supported']);
+      // A server at a wrong URL answers the same.
+      assert.match(message, /chat\/completions.*URL of the backend is wrong/);
     }
     const unknown = { error: { message: 'The model `up` does not exist.' } };
     assert.equal(failureOf(404, unknown, {}, completion).failure, 'unavailable');
