@@ -95,6 +95,11 @@ const failureRules: readonly FailureRule[] = [
     toError: ({ cause }) => noCompletions(cause),
   },
   {
+    // It counts against the backend, but the client gets the same status, with a retry-after.
+    matches: ({ status }) => status === 503,
+    toError: ({ cause }) => notAvailable(cause),
+  },
+  {
     matches: ({ status }) => status !== 400 && status !== 422,
     // A readable error with status 500 may be the request's fault: some requests fail on every server.
     toError: ({ status, refusal, cause }) =>
@@ -168,6 +173,12 @@ function overloaded({ retryAfterMs, cause }: UpstreamFailure): EngineError {
   const detail = retryAfterMs === null ? { cause } : { retryAfterMs, cause };
   return new EngineError('overloaded', 'The backend takes no more requests at the moment.', detail);
 }
+
+const notAvailable = (cause: Error) =>
+  new EngineError('unavailable', 'The backend responded with status 503.', {
+    code: 'model_unavailable',
+    cause,
+  });
 
 const noCompletions = (cause: Error) =>
   new EngineError(

@@ -405,6 +405,14 @@ describe('refusals of an upstream', () => {
     assert.equal(toInferenceError(failureOf(504, ''), 'm')?.code, 'upstream_timeout');
   });
 
+  test('a server that is unavailable for a while is a 503 with a retry-after, which it need not send', () => {
+    const loading = failureOf(503, { error: { message: 'Loading model' } });
+    const { status, code, headers } = toInferenceError(loading, 'm') ?? {};
+    assert.deepEqual([status, code], [503, 'model_unavailable']);
+    assert.equal(headers?.['retry-after'], '1');
+    assert.equal(toInferenceError(failureOf(502, ''), 'm')?.status, 502);
+  });
+
   test('a response is judged by its status and retry-after as an error is', () => {
     const statuses = [
       302, 400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 501, 502, 503, 504, 529,
