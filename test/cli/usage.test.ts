@@ -13,6 +13,7 @@ import { until } from '#test/support/until.ts';
 
 describe('millrace usage', () => {
   let env: Record<string, string>;
+  let complete: (maxTokens: number) => Promise<Response>;
   const run = (...args: string[]) => runMillrace(['usage', ...args], { env });
 
   before(async () => {
@@ -25,12 +26,13 @@ describe('millrace usage', () => {
     const login = ['login', '--link', link, '--email', 'me@example.com'];
     assert.equal((await runMillrace(login, { env, input: 'a long enough password\n' })).code, 0);
     const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1];
-    const response = await fetch(`${server.url}/v1/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model, prompt: 'x', max_tokens: 3, ignore_eos: true }),
-    });
-    assert.equal(response.status, 200);
+    complete = (max_tokens) =>
+      fetch(`${server.url}/v1/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, prompt: 'x', max_tokens, ignore_eos: true, stream: true }),
+      });
+    assert.match(await (await complete(3)).text(), /\[DONE\]/);
     await until('it is counted', async () => (await run()).stdout.includes('$'));
   });
 
@@ -124,6 +126,18 @@ describe('millrace usage', () => {
     assert(sum.includes(`${toMoney(total.models + total.machines)}: `), sum);
     const shown = await runMillrace(['limits', 'show'], { env });
     assert(shown.stdout.includes(` ${sum}\n`), shown.stdout);
+  });
+
+  test('a request that no backend received is not shown as served', async () => {
+    const { status, headers } = await complete(10_000_000);
+    assert.equal(status, 400);
+    const show = (id: string) => runMillrace(['requests', 'show', id], { env });
+    const shown = await until('it is counted', async () => {
+      const { code, stdout } = await show(headers.get('x-request-id') ?? '');
+      return code === 0 ? stdout : undefined;
+    });
+    assert.match(shown, /^Served by +-$/m);
+    assert.match(shown, /^Backend +-$/m);
   });
 
   test('wrong usage exits 2, and a request that the server refuses exits 1 and says why', async () => {

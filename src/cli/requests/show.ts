@@ -30,7 +30,8 @@ function toRows(request: UsageRequest): [string, string][] {
     ['Status', status],
     ['Error code', request.code ?? ''],
     ['Model', request.model],
-    ['Served by', request.served_model],
+    // Without a backend, no model has served it.
+    ['Served by', request.backend === null ? '' : request.served_model],
     ['Backend', request.backend ?? ''],
     ['API key', request.key_label ?? request.key_id ?? ''],
     ['Person', request.user_email ?? ''],

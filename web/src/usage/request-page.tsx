@@ -114,7 +114,7 @@ function Timeline({ request: { first_token_ms, duration_ms } }: { request: Usage
 }
 
 function toStory(request: UsageRequest): [string, ReactNode][] {
-  const { model, served_model, backend, key_id, key_label, reserved } = request;
+  const { model, backend, key_id, key_label, reserved } = request;
   const { prompt_tokens, cached_tokens, completion_tokens } = request;
   const link = (href: string, text: string) => (
     <Anchor component={Link} href={href} underline="always" size="sm">
@@ -131,7 +131,7 @@ function toStory(request: UsageRequest): [string, ReactNode][] {
     ],
     ['Operation', toOperationName(request.operation)],
     ['Model requested', model === '' ? 'None' : link(toModelPath(model), model)],
-    ['Model served', served_model === model ? 'The same' : served_model],
+    ['Model served', toServedName(request)],
     ['Backend', backend ?? 'None: the request ended before one received it'],
     key_id === null
       ? ['Sent by', `${request.user_email ?? 'a former member'}, signed in`]
@@ -143,6 +143,12 @@ function toStory(request: UsageRequest): [string, ReactNode][] {
       `${toMoney(request.cost)}${reserved ? ', as reserved: what was used is not known' : ''}`,
     ],
   ];
+}
+
+/** Without a backend, no model has served it. */
+function toServedName({ model, served_model, backend }: UsageRequest): string {
+  if (backend === null) return 'None';
+  return served_model === model ? 'The same' : served_model;
 }
 
 /** `ollama_chat` becomes "Ollama chat". */
