@@ -11,6 +11,8 @@ import {
   openDashboard,
   terminateMachines,
 } from '#test/support/dashboard.ts';
+import { startOutageProxy } from '#test/support/outage-proxy.ts';
+import { until } from '#test/support/until.ts';
 
 describe('hosts', { skip: noBrowser }, () => {
   let dashboard: Dashboard;
@@ -41,6 +43,27 @@ describe('hosts', { skip: noBrowser }, () => {
       .getAttribute('aria-valuenow');
     assert.ok(Number(used) > 0, `${used}% of the vCPUs are in use`);
     await checkAppearance(page, 'hosts');
+  });
+
+  test('while the server is unreachable no host is shown as fine', async () => {
+    const proxy = await startOutageProxy(dashboard.url);
+    const other = await page.context().newPage();
+    await other.goto(`${proxy.url}#/hosts`);
+    await other
+      .getByRole('region', { name: `Host ${name}` })
+      .getByText('online')
+      .waitFor();
+    const toColor = () =>
+      other.evaluate<string>(
+        "getComputedStyle(document.querySelector('.status-badge .status-dot')).backgroundColor",
+      );
+    const green = await toColor();
+    await proxy.cut('refused');
+    await until('it is not green', async () => (await toColor()) !== green);
+    await proxy.restore();
+    await until('it is green again', async () => (await toColor()) === green);
+    await other.close();
+    await proxy.close();
   });
 
   test('a check lists its results', async () => {

@@ -44,7 +44,7 @@ export default function Hosts() {
           the token that <Code>incus config trust add</Code> prints.
         </EmptyState>
       )}
-      <Stack>
+      <Stack data-stale={hosts.error ? true : undefined}>
         {rows?.map((host) => (
           <HostCard key={host.id} host={host} nameOf={(id) => names.get(id) ?? null} />
         ))}
