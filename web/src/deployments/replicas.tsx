@@ -85,7 +85,7 @@ const toColumns = (has: { hasGpus: boolean; isMixed: boolean }): Column<ReplicaR
 const ReplicaState = ({ state, progress }: ReplicaView) => (
   <div>
     <StatusBadge tone={tones[state]}>{state}</StatusBadge>
-    {progress !== null && (
+    {progress !== null && progress !== state && (
       <Text size="xs" c="dimmed">
         {progress}
       </Text>
