@@ -7,7 +7,7 @@ import type { Clock } from '#lib/clock.ts';
 import { toAddress, toSpellings } from '#lib/email.ts';
 import { conflict, invalidBody, Refusal, rateLimited } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
-import { hashPassword, newToken, verifyPassword } from '#lib/secrets/secrets.ts';
+import { hashPassword, newToken, type PasswordCost, verifyPassword } from '#lib/secrets/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
 import type { Devices } from './devices.ts';
 import type { Invitations } from './invitations.ts';
@@ -33,6 +33,8 @@ interface SignInParts {
 interface SignInOptions {
   loginAttempts: number;
   accountLimits?: LimitSet;
+  /** The standard cost if undefined. */
+  passwordCost?: PasswordCost | undefined;
 }
 
 /** Fixed, so that replicas that start at once on a new database create one account rather than several. */
@@ -67,6 +69,10 @@ export class SignIn {
     this.#options = options;
   }
 
+  #hash(password: string): Promise<string> {
+    return hashPassword(password, this.#options.passwordCost);
+  }
+
   /** Returns the account of this installation. `created` is true if this call created it. */
   async ensureAccount(): Promise<{ id: string; created: boolean }> {
     return this.#db.transaction().execute(async (tx) => {
@@ -94,7 +100,7 @@ export class SignIn {
     await this.#attemptLink(visitor);
     // Hashing costs memory and time, so the link is checked first.
     await this.#parts.invitations.get(token);
-    const passwordHash = await hashPassword(password);
+    const passwordHash = await this.#hash(password);
     return this.#db.transaction().execute(async (tx) => {
       const invitation = await this.#parts.invitations.take(tx, token);
       const user: UserRow = {
@@ -168,7 +174,7 @@ export class SignIn {
       .select('memberships.account_id')
       .where('users.email', 'in', toSpellings(email))
       .executeTakeFirst();
-    this.#decoy ??= hashPassword(newToken());
+    this.#decoy ??= this.#hash(newToken());
     const right = await verifyPassword(password, user?.password_hash ?? (await this.#decoy));
     const actor = toActor(visitor, user?.account_id ?? null, null);
     const details = { email: address };
@@ -208,7 +214,7 @@ export class SignIn {
     await this.#attemptLink(visitor);
     // Hashing costs memory and time, so the link is checked first.
     await this.#parts.passwordResets.get(token);
-    const passwordHash = await hashPassword(password);
+    const passwordHash = await this.#hash(password);
     const signedIn = await this.#db.transaction().execute(async (tx) => {
       const { userId, accountId, email } = await this.#parts.passwordResets.take(tx, token);
       await this.#setPassword(tx, userId, passwordHash, null);
@@ -249,7 +255,7 @@ export class SignIn {
       throw wrongPassword();
     }
     await this.#parts.throttle.forgive(attempt);
-    const passwordHash = await hashPassword(next);
+    const passwordHash = await this.#hash(next);
     const device = await this.#db.transaction().execute(async (tx) => {
       if (!(await isStillPassword(tx, user))) throw wrongPassword();
       await this.#setPassword(tx, user.id, passwordHash, principal.sessionId);

@@ -8,6 +8,7 @@ import { toJoinLink } from '#accounts/routes.ts';
 import type { LoadedConfig } from '#config/load.ts';
 import { kindOf } from '#inference/weights/bindings.ts';
 import { type Clock, systemClock } from '#lib/clock.ts';
+import type { PasswordCost } from '#lib/secrets/secrets.ts';
 import {
   isHttps,
   readTls,
@@ -63,6 +64,8 @@ export interface StartOptions {
   clock?: Clock;
   /** False only if a second server in the same data directory is intended. */
   ownsDataDir?: boolean;
+  /** Less than the standard cost only in tests. */
+  passwordCost?: PasswordCost;
 }
 
 interface ServerState {
@@ -72,10 +75,10 @@ interface ServerState {
 
 export async function startServer(
   { config, presetApiKey }: LoadedConfig,
-  { clock = systemClock, ownsDataDir = true }: StartOptions = {},
+  { clock = systemClock, ownsDataDir = true, passwordCost }: StartOptions = {},
 ): Promise<RunningServer> {
   const lock = claimDataDirectory(config, ownsDataDir);
-  const parts = await openParts(config, clock);
+  const parts = await openParts(config, clock, passwordCost);
   const { accounts, models, cloud } = parts;
   // First, because it takes longest.
   if (config.inference.preload) preload(parts);

@@ -21,11 +21,19 @@ export function maskSecret(secret: string): string {
   return `${secret.slice(0, 8)}***${secret.slice(-4)}`;
 }
 
+/** Parameters of argon2id. They are stored with each hash. */
+export interface PasswordCost {
+  /** In KiB. */
+  readonly memory: number;
+  readonly passes: number;
+  readonly parallelism: number;
+}
+
 // OWASP's second profile: 19 MiB, two passes, one lane.
-const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const;
+const standardCost: PasswordCost = { memory: 19_456, passes: 2, parallelism: 1 };
 const derive = promisify(argon2);
 
-export async function hashPassword(password: string): Promise<string> {
+export async function hashPassword(password: string, cost = standardCost): Promise<string> {
   const nonce = randomBytes(16);
   const tag = await deriveTag(password, nonce, cost);
   return `argon2id$${cost.memory}$${cost.passes}$${cost.parallelism}$${nonce.toString('hex')}$${tag.toString('hex')}`;
@@ -42,10 +50,6 @@ export async function verifyPassword(password: string, stored: string): Promise<
   return wanted.length === got.length && timingSafeEqual(wanted, got);
 }
 
-function deriveTag(
-  password: string,
-  nonce: Buffer,
-  parameters: { memory: number; passes: number; parallelism: number },
-): Promise<Buffer> {
+function deriveTag(password: string, nonce: Buffer, parameters: PasswordCost): Promise<Buffer> {
   return derive('argon2id', { ...parameters, message: password, nonce, tagLength: 32 });
 }

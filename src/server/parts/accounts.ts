@@ -23,6 +23,7 @@ import { openSpool } from '#accounts/usage/spool.ts';
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { watchUsage } from '#accounts/usage/watch.ts';
 import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writer.ts';
+import type { PasswordCost } from '#lib/secrets/secrets.ts';
 import { isHttps } from '#server/options/address.ts';
 import {
   toAccountDefaults,
@@ -37,7 +38,10 @@ import type { Core } from './core.ts';
 
 export type Accounts = ReturnType<typeof openAccounts>;
 
-export function openAccounts({ config, clock, db, audit, processId }: Core) {
+export function openAccounts(
+  { config, clock, db, audit, processId }: Core,
+  passwordCost?: PasswordCost,
+) {
   const outageMs = toOutageMs(config);
   const limitSettings = createLimitSettings(db, clock, audit, {
     keyDefaults: toKeyDefaults(config),
@@ -58,6 +62,7 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
     {
       loginAttempts: config.accounts.login_attempts,
       accountLimits: toAccountDefaults(config),
+      passwordCost,
     },
   );
   return {

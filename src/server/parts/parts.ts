@@ -2,6 +2,7 @@
 
 import type { Config } from '#config/schema.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { PasswordCost } from '#lib/secrets/secrets.ts';
 import { createDashboardBuild } from '#server/dashboard-build.ts';
 import { openAccounts, openUsage } from './accounts.ts';
 import { openBatches } from './batches.ts';
@@ -12,9 +13,9 @@ import { openModels, openServing } from './inference.ts';
 
 export type Parts = Awaited<ReturnType<typeof openParts>>;
 
-export async function openParts(config: Config, clock: Clock) {
+export async function openParts(config: Config, clock: Clock, passwordCost?: PasswordCost) {
   const core = await openCore(config, clock);
-  const accounts = openAccounts(core);
+  const accounts = openAccounts(core, passwordCost);
   const usage = openUsage(core);
   const cloud = await openCloud(core);
   const models = await openModels(core, cloud.modelGpus);
