@@ -8,13 +8,18 @@ const Email = Type.String({
   maxLength: 254,
   pattern: '^[^@\\s\\u0000]+@[^@\\s\\u0000]+$',
 });
+/** Without invisible characters, by which a person could pass for another one. Earlier versions accepted them. */
+const NewEmail = Type.String({
+  ...Email,
+  pattern: '^[^@\\s\\p{C}\\p{DI}]+@[^@\\s\\p{C}\\p{DI}]+$',
+});
 const Password = Type.String({ minLength: 1, maxLength: 1024 });
 
 export const IdParams = Type.Object({ id: Type.String({ pattern: '^[0-9a-f]{32}$' }) });
 
 export const Login = Type.Object({ email: Email, password: Password }, closed);
 export const Join = Type.Object(
-  { token: Type.String({ minLength: 1, maxLength: 128 }), email: Email, password: Password },
+  { token: Type.String({ minLength: 1, maxLength: 128 }), email: NewEmail, password: Password },
   closed,
 );
 export const PasswordReset = Type.Object(

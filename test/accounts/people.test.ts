@@ -79,6 +79,18 @@ for (const database of databases) {
       }
     });
 
+    test('nobody joins under the address of another person with invisible characters', async () => {
+      const server = await startTestServer({ database });
+      const token = server.setupLink?.split('/').at(-1);
+      for (const invisible of ['\u200b', '\u202e', '\u00ad', '\u3164', '\u0007']) {
+        const email = `own${invisible}er@example.com`;
+        const response = await server.fetch(`${api}/join`, { json: { token, email, password } });
+        assert.equal(response.status, 400);
+        assert.match(await response.text(), /without invisible characters/);
+      }
+      await server.join('j\u00f6rg@example.com');
+    });
+
     test('a wrong password and an unknown address get the same response', async () => {
       const server = await startTestServer({ database });
       await server.join();

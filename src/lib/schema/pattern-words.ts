@@ -2,6 +2,8 @@
 
 const words: Readonly<Record<string, string>> = {
   '^[^@\\s\\u0000]+@[^@\\s\\u0000]+$': 'an email address such as ann@example.com',
+  '^[^@\\s\\p{C}\\p{DI}]+@[^@\\s\\p{C}\\p{DI}]+$':
+    'an email address such as ann@example.com, without invisible characters',
   '^[0-9a-f]{32}$': 'an id of 32 hexadecimal digits',
   '^[^\\p{Cc}]+$': 'one line of text',
   '^[^\\u0000]+$': 'text without NUL characters',
