@@ -22,8 +22,8 @@ export function checkDeployments(
     const { model } = settings;
     if (!ids.includes(model)) {
       const match = nearest(model, ids);
-      const hint = match ? ` Did you mean ${match}?` : '';
-      return [`${place('model')}.model is ${model}, which is not a model.${hint}`];
+      const hint = match ? `Did you mean ${match}?` : 'Add it to models.catalog.';
+      return [`${place('model')}.model is ${model}, which is not a model. ${hint}`];
     }
     const kind = catalog[model]?.kind ?? 'chat';
     if (kind !== 'chat')
