@@ -6,6 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { illegalInstruction } from './engine.ts';
 import { createLogTail } from './log-tail.ts';
+import { findProgramFolder } from './recipes.ts';
 
 export interface EngineCommand {
   /** The program and its arguments. */
@@ -37,12 +38,15 @@ const guard = `exec 3<&0
 exec 3<&-
 exec "$@" </dev/null`;
 
-const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const systemPath =
+  '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin';
 const stopTimeoutMs = 10_000;
 /** Time for the last output of a process that has ended. */
 const lastOutputMs = 200;
 
 export function startEngineProcess({ command, env, folder, home }: EngineCommand): EngineProcess {
+  const own = findProgramFolder(command);
+  const path = own === null ? systemPath : `${own}:${systemPath}`;
   const child = spawn('/bin/sh', ['-c', guard, 'engine', ...command], {
     cwd: folder,
     // The server's own environment has secrets. The engine gets none of it.

@@ -5,7 +5,7 @@
 import type { DeploymentSpec } from '#deployments/spec.ts';
 import { shellQuote } from '#lib/shell-quote.ts';
 import { illegalInstruction } from './engine.ts';
-import { type EnginePlace, type Recipe, recipes } from './recipes.ts';
+import { type EnginePlace, findProgramFolder, type Recipe, recipes } from './recipes.ts';
 
 /** The port of the engine inside its machine, which runs nothing else. */
 export const enginePort = 8_000;
@@ -17,12 +17,15 @@ export function toEngineScript(spec: DeploymentSpec, key: string): string {
   const place: EnginePlace = { port: enginePort, key, folder, millrace: ['millrace'] };
   const environment = { ...spec.env, ...recipe.toEnvironment(spec, place) };
   const files = Object.entries(recipe.toFiles?.(spec, place) ?? {});
+  const command = recipe.toCommand(spec, place);
+  const own = findProgramFolder(command);
   // In the background: some systems start their ssh server only after this script.
   return `#!/bin/sh
 (
 umask 077
 mkdir -p ${folder} && cd ${folder} || exit 1
 export HOME="\${HOME:-/root}"
+${own === null ? '' : `export PATH=${shellQuote(own)}:"$PATH"`}
 ${files.map(([name, text]) => writeFile(name, text)).join('\n')}
 ${Object.entries(environment)
   .map(([name, value]) => `export ${name}=${shellQuote(value)}`)
@@ -33,7 +36,7 @@ while :; do
   rm -f halted
   echo "${mark} starting the engine"
   # A session of its own, so that its children end with it.
-  $(command -v setsid) ${recipe.toCommand(spec, place).map(shellQuote).join(' ')} &
+  $(command -v setsid) ${command.map(shellQuote).join(' ')} &
   echo $! >pid
   wait $!
   code=$?

@@ -1,6 +1,7 @@
 // How each kind of engine is started: its command line, its environment, and the log lines that say how far it is or why
 // it failed. Data and pure functions.
 
+import { dirname, isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
@@ -106,6 +107,8 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     failures: [
       [/CUDA out of memory|OutOfMemoryError|Not enough memory/, outOfMemory],
       [/Repository Not Found/, 'There is no such model on the hub.'],
+      // It then kills itself, so that its end says nothing.
+      [/SIGQUIT received/, 'A process of SGLang failed. Its log says why.'],
     ],
   },
   'llama-server': {
@@ -176,6 +179,13 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
 /** Why a start failed, by the first of the recipe's patterns that matches a line of the log. */
 export const findFailure = (lines: readonly string[], { failures }: Recipe): string | undefined =>
   failures.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
+
+/**
+ * The folder of a program that is named by its path. It is searched first, as in an activated virtual environment: vLLM and
+ * SGLang compile kernels with the `ninja` that is beside them.
+ */
+export const findProgramFolder = ([program = '']: readonly string[]): string | null =>
+  isAbsolute(program) ? dirname(program) : null;
 
 /** The command that runs Millrace on this computer. */
 export const ownProgram = [

@@ -1,4 +1,4 @@
-// What engines print and how they end, as people read it. The lines are those of vLLM 0.32 and
+// What engines print and how they end, as people read it. The lines are those of vLLM 0.32, SGLang 0.5.14 and
 // llama-server 0.5.0.
 
 import assert from 'node:assert/strict';
@@ -32,6 +32,18 @@ test('vLLM says why it does not start', () => {
     ["ValueError: Invalid repository ID or local directory specified: '/none'.", /no such weights/],
   ] as const)
     assert.match(findFailure([line], recipes.vllm) ?? '', reason);
+});
+
+test('SGLang says how far it is, and that it failed', () => {
+  const { progress } = recipes.sglang;
+  for (const [line, meaning] of [
+    ['[2026-11-18 16:53:52] Load weight begin. avail mem=139.13 GB', 'loading weights'],
+    ['[2026-11-18 16:54:28] The server is fired up and ready to roll!', 'starting to listen'],
+  ] as const)
+    assert.equal(meaningOf(line, progress), meaning);
+  const line =
+    '[2026-11-18 16:51:30] SIGQUIT received. signum=None, frame=None. It usually means one child failed.';
+  assert.match(findFailure([line], recipes.sglang) ?? '', /Its log says why/);
 });
 
 test('llama-server says how far it is', () => {
