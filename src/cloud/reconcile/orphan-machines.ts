@@ -37,7 +37,6 @@ export function createOrphanMachines(
       log.warn({ machine: id, host }, 'removing a machine that belongs to no instance');
       await driver.terminate(id);
     }
-    await driver.sweepNetworks?.();
     return new Set(orphans);
   }
 
@@ -51,6 +50,10 @@ export function createOrphanMachines(
           (orphans) => found.set(host, orphans),
           (error) => log.warn({ err: error, host }, 'cannot look for orphans on a host'),
         );
+        // On its own: while it fails, orphans are still remembered and removed.
+        await driver
+          .sweepNetworks?.()
+          .catch((error) => log.warn({ err: error, host }, 'cannot remove unused networks'));
       }
       suspects = found;
     },

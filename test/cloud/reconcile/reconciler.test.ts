@@ -114,6 +114,15 @@ for (const database of databases) {
       assert.deepEqual(await cloud.driver.list(), [known]);
     });
 
+    test('an orphan is removed although unused networks cannot be', async () => {
+      const cloud = await startCloud(database);
+      const orphans = createOrphanMachines(cloud.db, cloud.cloud.hosts, pino({ level: 'silent' }));
+      cloud.driver.sweepNetworks = () => Promise.reject(new Error('The daemon is broken.'));
+      cloud.driver.plant('e'.repeat(32));
+      for (const _ of ['seen', 'removed']) await orphans.sweep();
+      assert.deepEqual(await cloud.driver.list(), []);
+    });
+
     test('after a restore an orphan is kept until an operator allows its removal', async () => {
       const cloud = await startCloud(database);
       const log = pino({ level: 'silent' });
