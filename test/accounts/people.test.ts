@@ -237,12 +237,13 @@ for (const database of databases) {
     test('everyone may leave, except the last owner', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
-      const leave = async (session: TestServer['fetch']) => {
+      const leave = async (session: TestServer['fetch'], query = '') => {
         const { id } = (await (await session(`${api}/me`)).json()) as { id: string };
-        return (await session(`${api}/members/${id}`, { method: 'DELETE' })).status;
+        return (await session(`${api}/members/${id}${query}`, { method: 'DELETE' })).status;
       };
       for (const role of ['member', 'viewer'] as const) {
         const session = await invite(server, owner, role);
+        assert.equal(await leave(session, '?keys=keep'), 403, role);
         assert.equal(await leave(session), 200, role);
         assert.equal((await session(`${api}/me`)).status, 401, role);
       }

@@ -37,6 +37,7 @@ export function Members() {
       <RemovalWarning
         member={member}
         isMe={member.id === me.id}
+        canKeepKeys={me.canManage}
         revokesKeys={revokesKeys}
         onChange={setRevokesKeys}
       />
@@ -99,17 +100,26 @@ export function Members() {
 interface RemovalWarningProps {
   member: Member;
   isMe: boolean;
+  /** Who leaves knows the keys, so only an owner decides to keep them. */
+  canKeepKeys: boolean;
   revokesKeys: boolean;
   onChange: (revokesKeys: boolean) => void;
 }
 
-const RemovalWarning = ({ member, isMe, revokesKeys, onChange }: RemovalWarningProps) => (
+const RemovalWarning = ({
+  member,
+  isMe,
+  canKeepKeys,
+  revokesKeys,
+  onChange,
+}: RemovalWarningProps) => (
   <>
     {isMe
       ? 'You leave the account and are signed out immediately. Only a new invitation lets you in again. Your conversations and presets are deleted.'
       : 'They are signed out immediately. Their conversations and presets are deleted.'}
     {member.role === 'owner' && ` Invitations ${isMe ? 'you' : 'they'} created stop working.`}
-    {member.api_keys > 0 && (
+    {member.api_keys > 0 && !canKeepKeys && ' The API keys you created are revoked.'}
+    {member.api_keys > 0 && canKeepKeys && (
       <Checkbox
         mt="md"
         label={`Revoke the ${member.api_keys === 1 ? 'API key' : `${member.api_keys} API keys`} ${isMe ? 'you' : 'they'} created`}
