@@ -72,44 +72,42 @@ export const migrationNames: readonly string[] = Object.keys(migrations);
 /** Delay that lets a log line be seen before the migration starts. */
 const seenMs = 300;
 
+const createMigrator = (db: Database) =>
+  new Migrator({ db, provider: { getMigrations: async () => migrations } });
+
 /** Throws unless exactly the migrations of this version have run. Changes nothing. */
 export async function checkMigrated(db: Database): Promise<void> {
-  if ((await findMissing(db)).length > 0)
+  await refuseNewer(db);
+  const all = await createMigrator(db).getMigrations();
+  if (all.some(({ executedAt }) => executedAt === undefined))
     throw new Error('it belongs to an older version of Millrace; start this version once first');
 }
 
-/**
- * Returns the names of the migrations that have not run yet. Throws if one has run that this version does not know: an
- * older release would misread the tables of a newer one, and write rows that the newer one can't use.
- */
-async function findMissing(db: Database): Promise<readonly string[]> {
+/** An older release would misread the tables of a newer one, and write rows that the newer one can't use. */
+async function refuseNewer(db: Database): Promise<void> {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
-  if (!tables.some(({ name }) => name === DEFAULT_MIGRATION_TABLE)) return migrationNames;
+  if (!tables.some(({ name }) => name === DEFAULT_MIGRATION_TABLE)) return;
   const { rows } = await sql<{ name: string }>`
     select name from ${sql.table(DEFAULT_MIGRATION_TABLE)} order by name desc`.execute(db);
   const newer = rows.find(({ name }) => !(name in migrations));
-  if (newer !== undefined) {
-    throw new Error(
-      `it was used by a newer version of Millrace: its schema is ${newer.name}, and this version knows schemas up to ` +
-        `${migrationNames.at(-1)}. Install the newer version, or restore a backup from before the upgrade`,
-    );
-  }
-  return migrationNames.filter((known) => !rows.some(({ name }) => name === known));
+  if (newer === undefined) return;
+  throw new Error(
+    `it was used by a newer version of Millrace: its schema is ${newer.name}, and this version knows schemas up to ` +
+      `${migrationNames.at(-1)}. Install the newer version, or restore a backup from before the upgrade`,
+  );
 }
 
 export async function migrate(db: Database, log?: FastifyBaseLogger): Promise<void> {
-  const missing = await findMissing(db);
-  // Kysely would read the columns of all tables four times more, to find out the same.
-  if (missing.length === 0) return;
+  await refuseNewer(db);
+  const migrator = createMigrator(db);
+  const all = await migrator.getMigrations();
+  const missing = all.filter(({ executedAt }) => executedAt === undefined);
   // A new database takes no time. Migrating an old SQLite database blocks the process until it is done.
-  if (log !== undefined && missing.length < migrationNames.length) {
-    log.info(
-      { migrations: missing },
-      'database is brought to this version, which may take a while',
-    );
+  if (log !== undefined && missing.length > 0 && missing.length < all.length) {
+    const names = missing.map(({ name }) => name);
+    log.info({ migrations: names }, 'database is brought to this version, which may take a while');
     await pause(seenMs);
   }
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
   const { error } = await migrator.migrateToLatest();
   if (error !== undefined) throw error;
 }
