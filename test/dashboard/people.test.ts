@@ -88,10 +88,19 @@ describe('people and their keys', { skip: noBrowser }, () => {
     const choice = owner.getByRole('checkbox', { name: 'Revoke the API key they created' });
     assert.equal(await choice.isChecked(), true);
     await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
-    await owner.getByText('member@example.com is no longer a member.').waitFor();
+    await owner.getByText('member@example.com was removed.').waitFor();
     await owner.goto(`${dashboard.url}/#/api-keys`);
     await owner.getByRole('row', { name: /first/ }).waitFor();
     assert.equal(await owner.getByRole('row', { name: /hers/ }).count(), 0);
+  });
+
+  test('a person who leaves is signed out and told so', async () => {
+    const viewer = await openAs(dashboard, 'viewer');
+    await viewer.goto(`${dashboard.url}/#/team`);
+    await viewer.getByRole('button', { name: 'Leave viewer@example.com' }).click();
+    await viewer.getByRole('dialog').getByRole('button', { name: 'Leave' }).click();
+    await viewer.getByText('You have left the account.').waitFor();
+    await viewer.getByRole('heading', { name: 'Sign in' }).waitFor();
   });
 
   test('more than a page of keys can be loaded and searched', async () => {

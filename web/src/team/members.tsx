@@ -45,7 +45,8 @@ export function Members() {
     pathOf: (member) => `${toPath(member)}?keys=${revokesKeys ? 'revoke' : 'keep'}`,
     queryKeys: [...queryKeys, apiKeysKey],
     onClosed: () => setRevokesKeys(true),
-    doneMessage: ({ email }) => `${email} is no longer a member.`,
+    doneMessage: ({ id, email }) =>
+      id === me.id ? 'You have left the account.' : `${email} was removed.`,
   });
   const columns: Column<Member>[] = [
     {
