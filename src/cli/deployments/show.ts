@@ -9,6 +9,7 @@ import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/format.ts';
 import { toLadderText } from '#lib/ladder-text.ts';
 import { toTimeText } from '#lib/schedule-text.ts';
+import { toWeightsText } from '#lib/weights-text.ts';
 import { deploymentArgument, getDeployment, listDeployments, toPath } from './find.ts';
 import { explainMissing, renderReplicas } from './replicas.ts';
 
@@ -55,11 +56,12 @@ export function showCommand(): Command {
 }
 
 function render(one: DeploymentView, cost: CostView): string {
+  const weights = toWeightsText(one);
   const facts: [string, string][] = [
     ['Name', one.name],
     ['Model', one.model],
     ['Engine', one.engine],
-    ...toWeights(one),
+    ...(weights === null ? [] : [['Weights', weights] as [string, string]]),
     ['Runs on', one.runs_on === 'host' ? 'the server’s computer' : one.runs_on],
     ['Status', toStatus(one)],
     ['Revision', String(one.revision)],
@@ -86,12 +88,6 @@ function toStatus({ status, revision, reason }: DeploymentView): string {
   return status === 'ready'
     ? `ready, but revision ${revision} does not start: ${reason}`
     : `${status}: ${reason}`;
-}
-
-/** A program that is started as it is has no source. */
-function toWeights({ engine, source, model }: DeploymentView): [string, string][] {
-  if (engine === 'command') return [];
-  return [['Weights', source ?? (engine === 'builtin' ? 'the built-in model' : model)]];
 }
 
 function toSpeed({ tokens_per_second, first_token_ms }: CostView): string {

@@ -6,6 +6,7 @@ import type { DeploymentView } from '#deployments/schema.ts';
 import { toCount, toDuration } from '#lib/format.ts';
 import { toLadderText } from '#lib/ladder-text.ts';
 import { toTimeText } from '#lib/schedule-text.ts';
+import { toWeightsText } from '#lib/weights-text.ts';
 import { Fact } from '../components/facts.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { toModelPath } from '../models/backends.ts';
@@ -25,8 +26,8 @@ export const DeploymentFacts = ({ deployment }: { deployment: DeploymentView }) 
         {deployment.runs_on === 'host' ? 'This server' : deployment.runs_on}{' '}
         {deployment.image !== null && <span className="muted">image {deployment.image}</span>}
       </Fact>
-      <Fact name="Source">{deployment.source ?? 'Not set'}</Fact>
-      <Fact name="Program">{deployment.program ?? 'Not set'}</Fact>
+      <Fact name="Weights">{toWeightsText(deployment) ?? 'Not set'}</Fact>
+      {deployment.program !== null && <Fact name="Program">{deployment.program}</Fact>}
       {deployment.args !== null && (
         <Fact name="Arguments">
           {deployment.args.length === 0 ? 'None' : <Code>{deployment.args.join(' ')}</Code>}
