@@ -93,6 +93,7 @@ export const sharedSources = [
   'src/lib/read-events.ts',
   'src/lib/schedule-text.ts',
   'src/lib/schema/pattern-words.ts',
+  'src/lib/weights-text.ts',
   'src/server/openapi/introduction.ts',
 ];
 
