@@ -31,9 +31,17 @@ export const toFields = (csv: string): string[][] =>
     .filter((line) => line.trim() !== '')
     .map((line) => line.split(',').map((field) => field.trim()));
 
-/** `[N/A]`, which stands for what can't be measured, is 0. */
+/** `[N/A]`, which stands for what can't be measured, is 0. So is nonsense: inside a machine, its owner decides what is printed. */
+const toCount = (text: string | undefined): number => {
+  const count = Number(text);
+  return Number.isSafeInteger(count) && count >= 0 ? count : 0;
+};
+
+/** More than any GPU has. */
+const maxMebibytes = 2 ** 30;
+
 export const toBytes = (mebibytes: string | undefined): number =>
-  (Number(mebibytes) || 0) * 1024 ** 2;
+  Math.min(toCount(mebibytes), maxMebibytes) * 1024 ** 2;
 
 export interface GpuStats {
   readonly model: string;
@@ -61,7 +69,7 @@ export const toGpuStats = (lines: readonly string[][]): ReadonlyMap<string, GpuS
         {
           model: model!,
           // nvidia-smi prints [N/A] for a GPU that is sliced.
-          busyPercent: Number(busy) || 0,
+          busyPercent: Math.min(toCount(busy), 100),
           memoryBytes: toBytes(used),
           totalBytes: toBytes(total),
         },

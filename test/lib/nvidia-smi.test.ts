@@ -20,6 +20,22 @@ describe('GPUs of this computer', () => {
     assert.equal(stats.get('GPU-2')?.busyPercent, 0);
   });
 
+  test('nonsense from inside a machine is no figure', () => {
+    const csv = 'GPU-1, x, Infinity, -5, 1e308\nGPU-2, x, 4000, 0.5, 9007199254740991\n';
+    const figures = [...toGpuStats(toFields(csv)).values()];
+    assert.deepEqual(
+      figures.map(({ busyPercent, memoryBytes, totalBytes }) => [
+        busyPercent,
+        memoryBytes,
+        Number.isSafeInteger(totalBytes),
+      ]),
+      [
+        [0, 0, true],
+        [100, 0, true],
+      ],
+    );
+  });
+
   test('the memory of a program that this server started may become free, that of others not', async () => {
     const own = spawn('sleep', ['60']);
     useNvidiaSmi({ processes: [`GPU-1, ${own.pid}, 1024`, 'GPU-1, 1, 2048', 'GPU-2, 1, [N/A]'] });
