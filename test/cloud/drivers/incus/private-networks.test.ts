@@ -61,8 +61,18 @@ describe('private networks of accounts', { skip: noLxd || noOvn, timeout: 240_00
     drivers.push(opened);
     return opened;
   };
+  /** The server hands out the addresses of the bridge. Two drivers without it might choose the same one. */
+  let lastAddress = 0;
+  const nextAddress = () => {
+    const [, subnet, number] = /^(.*\.)(\d+)$/.exec(cluster.addresses.first) ?? [];
+    lastAddress += 1;
+    return `${subnet}${Number(number) + lastAddress}`;
+  };
   const specFor = (node: string, account: string): MachineSpec =>
-    newMachineSpec(ssh.publicKey, { storageGib: 1, firewall: [], node, account });
+    newMachineSpec(ssh.publicKey, {
+      ...{ storageGib: 1, firewall: [], node, account },
+      ip: nextAddress(),
+    });
   const launch = async (node: string, account: string, by = driver): Promise<Machine> => {
     const spec = specFor(node, account);
     await by.launch(spec);
