@@ -40,26 +40,31 @@ export async function providePrivateNetwork(
   context: IncusContext,
   spec: MachineSpec,
 ): Promise<AddressPlan | undefined> {
-  const { client, locks, owner, ovnUplink } = context;
+  const { client, locks, owner, ovnUplink, unusedNetworks } = context;
   if (ovnUplink === null || spec.account === undefined) return undefined;
   // An attempt in vain would leave a network that can't be removed either.
   const reason = await findWaitReason(context, spec);
   if (reason !== null) throw new DriverError('unavailable', reason);
   const name = toName(owner, spec.account);
-  await locks.run(name, () => ensureNetwork(client, name, ovnUplink));
+  await locks.run(name, async () => {
+    await ensureNetwork(client, name, ovnUplink);
+    // The next call of sweepPrivateNetworks leaves it: the machine is not on it yet.
+    unusedNetworks.delete(name);
+  });
   return planAddresses(client, name);
 }
 
 async function ensureNetwork(client: DaemonClient, name: string, uplink: string): Promise<void> {
   const path = networkPath(name);
   const deadline = performance.now() + creationMs;
-  for (let found = await client.find<Network>(path); found; ) {
-    if (found.status === 'Created') return;
-    // The state is the same while a process creates it and after that was broken off. It can't be continued.
-    if (performance.now() > deadline) await client.run('DELETE', path);
-    else await setTimeout(pollMs);
+  let found = await client.find<Network>(path);
+  while (found && found.status !== 'Created' && performance.now() < deadline) {
+    await setTimeout(pollMs);
     found = await client.find<Network>(path);
   }
+  if (found?.status === 'Created') return;
+  // The state is the same while a process creates it and after that was broken off. It can't be continued.
+  if (found) await client.run('DELETE', path);
   const body = {
     name,
     type: 'ovn',
@@ -70,25 +75,28 @@ async function ensureNetwork(client: DaemonClient, name: string, uplink: string)
     await client.run('POST', '/1.0/networks', { body });
   } catch (error) {
     // Another server may have been faster.
-    const found = await client.find<Network>(path);
-    if (found?.status !== 'Created') throw error;
+    const made = await client.find<Network>(path);
+    if (made?.status !== 'Created') throw error;
   }
 }
 
 /** Removes the networks of this installation that no machine has used since the last call. */
-export async function sweepPrivateNetworks({ client, owner, unusedNetworks }: IncusContext) {
+export async function sweepPrivateNetworks(context: IncusContext): Promise<void> {
+  const { client, locks, owner, unusedNetworks } = context;
   const paths = await client.get<string[]>('/1.0/networks');
   const names = paths
     .map((path) => /\/networks\/([^/?]+)/.exec(path)?.[1] ?? '')
     .filter((name) => name.startsWith(toName(owner, '')));
-  const before = new Set(unusedNetworks);
-  unusedNetworks.clear();
-  for (const name of names) {
-    const found = await client.find<Network>(networkPath(name));
-    if (!found || (found.used_by ?? []).length > 0) continue;
-    unusedNetworks.add(name);
-    if (before.has(name)) await client.run('DELETE', networkPath(name)).catch(leaveForLater);
-  }
+  for (const name of unusedNetworks) if (!names.includes(name)) unusedNetworks.delete(name);
+  for (const name of names) await locks.run(name, () => sweepNetwork(context, name));
+}
+
+async function sweepNetwork({ client, unusedNetworks }: IncusContext, name: string): Promise<void> {
+  const found = await client.find<Network>(networkPath(name));
+  if (!found || (found.used_by ?? []).length > 0) unusedNetworks.delete(name);
+  else if (unusedNetworks.has(name))
+    await client.run('DELETE', networkPath(name)).catch(leaveForLater);
+  else unusedNetworks.add(name);
 }
 
 /** While a member is offline, the daemon removes no network. The next call tries again. */
