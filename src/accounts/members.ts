@@ -25,8 +25,8 @@ export interface Members {
   list(accountId: string, page: PageOptions): Promise<Page<MemberRow>>;
   setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<void>;
   /**
-   * Owners remove anyone, others only themselves. Also ends the member's sessions. Returns the number of keys of the member
-   * that were revoked.
+   * Owners remove anyone, others only themselves, and with their keys: a person who has left still knows them. Also ends the
+   * member's sessions. Returns the number of keys of the member that were revoked.
    */
   remove(principal: SessionPrincipal, userId: string, keys: 'revoke' | 'keep'): Promise<number>;
 }
@@ -61,7 +61,8 @@ export function createMembers(
     keys: 'revoke' | 'keep',
   ): Promise<number> {
     const revoked = await db.transaction().execute(async (tx) => {
-      const allowed = userId === principal.userId ? roles : (['owner'] as const);
+      const isLeaving = userId === principal.userId && keys === 'revoke';
+      const allowed = isLeaving ? roles : (['owner'] as const);
       const role = await takeMember(tx, principal, userId, allowed);
       if (role === 'owner') await keepAnOwner(tx, principal.accountId);
       await sessions.endOthers(tx, userId, null);

@@ -273,10 +273,8 @@ function memberRoutes(scope: FastifyInstance, parts: AccountParts): void {
     { schema: { params: IdParams, querystring: MemberRemoval } },
     async (request) => {
       const { keys = 'revoke' } = request.query;
-      // Everyone may leave. But who leaves knows the keys, so only an owner decides to keep them.
-      const isLeaving = request.params.id === sessionOf(request).userId && keys === 'revoke';
-      const session = isLeaving ? sessionOf(request) : requireRole(request, 'owner');
-      return { ok: true, revoked_keys: await members.remove(session, request.params.id, keys) };
+      const revoked = await members.remove(sessionOf(request), request.params.id, keys);
+      return { ok: true, revoked_keys: revoked };
     },
   );
 

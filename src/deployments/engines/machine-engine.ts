@@ -51,7 +51,7 @@ const maxRetryMs = 30_000;
 /** Intervals between launches while no machine is free: the first one, doubled up to the second. */
 const minCapacityMs = 500;
 const maxCapacityMs = 5_000;
-/** How long a measurement of the machine serves all who ask. */
+/** How long a measurement of the machine serves all callers. */
 const statsMs = 1_000;
 
 /**

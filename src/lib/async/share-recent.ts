@@ -1,4 +1,4 @@
-// One call for all who ask while it runs and shortly afterwards, so that many viewers cost as much as one.
+// One call for all callers that ask while it runs and shortly afterwards, so that many viewers cost as much as one.
 
 /** A failure is shared as well: what does not answer must not be asked at once again. */
 export function shareRecent<Result>(

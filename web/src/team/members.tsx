@@ -101,7 +101,7 @@ export function Members() {
 interface RemovalWarningProps {
   member: Member;
   isMe: boolean;
-  /** Who leaves knows the keys, so only an owner decides to keep them. */
+  /** A person who has left still knows the keys, so only an owner decides to keep them. */
   canKeepKeys: boolean;
   revokesKeys: boolean;
   onChange: (revokesKeys: boolean) => void;
