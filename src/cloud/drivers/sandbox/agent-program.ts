@@ -4,20 +4,22 @@
 import { readFileSync } from 'node:fs';
 import type { IsolationMode } from './host.ts';
 
+// The files beside this one are `.ts` in a clone and `.js` in a build.
+const extension = import.meta.url.slice(-3);
+
 /** The files of each program, imported ones first. They may import only Node and each other. */
 const programs = {
-  'sftp-server': ['sftp-packets', 'sftp-server'],
-  forwarder: ['forwarder'],
+  'sftp-server': [`sftp-packets${extension}`, `sftp-server${extension}`],
+  forwarder: ['forwarder.js'],
 } as const;
 
 /** Returns the command that runs a program inside a machine. */
 export function nodeInside(mode: IsolationMode, program: keyof typeof programs): string[] {
-  // The files beside this one are `.ts` in a clone and `.js` in a build.
-  const extension = import.meta.url.slice(-3);
-  const texts = programs[program].map((name) =>
-    readFileSync(new URL(`./agent/${name}${extension}`, import.meta.url), 'utf8'),
+  const files = programs[program];
+  const texts = files.map((name) =>
+    readFileSync(new URL(`./agent/${name}`, import.meta.url), 'utf8'),
   );
-  const language = extension === '.ts' ? 'module-typescript' : 'module';
+  const language = files[0].endsWith('.ts') ? 'module-typescript' : 'module';
   const node = mode === 'none' ? process.execPath : '/run/machine/node';
   const flags = ['--disable-warning=ExperimentalWarning', `--input-type=${language}`];
   return [node, ...flags, '-e', joinModules(texts)];

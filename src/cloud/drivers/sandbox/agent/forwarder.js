@@ -1,16 +1,22 @@
 // AGENT: runs inside a machine as `ubuntu`, alone, with nothing but Node. It connects and listens in the
 // machine's network for `ssh -L`, `-D` and `-R`. The server reaches it over one HTTP/2 connection on descriptor
-// 3, which gives each forwarding its own flow control. It exits when that connection ends.
+// 3, which gives each forwarding its own flow control. It exits when that connection ends. It is plain JavaScript,
+// because stripping types would double the CPU time of its start, which an engine that loads on one vCPU lacks.
 
-import http2, { type ServerHttp2Stream } from 'node:http2';
+import http2 from 'node:http2';
 import net from 'node:net';
+
+/** @typedef {http2.ServerHttp2Stream} Stream */
 
 const maxListeners = 64;
 const maxWaiting = 256;
 const connectTimeoutMs = 20_000;
 
-/** Accepted connections that the server has not fetched yet, by name. */
-const waiting = new Map<string, net.Socket>();
+/**
+ * Accepted connections that the server has not fetched yet, by name.
+ * @type {Map<string, net.Socket>}
+ */
+const waiting = new Map();
 let listeners = 0;
 let nextWaiting = 0;
 
@@ -34,7 +40,8 @@ session.on('stream', (stream, headers) => {
   else stream.respond({ ':status': 404 }, { endStream: true });
 });
 
-function connect(stream: ServerHttp2Stream, host: string, port: number) {
+/** @type {(stream: Stream, host: string, port: number) => void} */
+function connect(stream, host, port) {
   const socket = net.connect({ host, port, allowHalfOpen: true });
   const refuse = () => {
     if (!stream.headersSent && !stream.destroyed) {
@@ -51,8 +58,11 @@ function connect(stream: ServerHttp2Stream, host: string, port: number) {
   });
 }
 
-/** The response body has one JSON line per accepted connection, which the server then fetches by `/take`. */
-function listen(stream: ServerHttp2Stream, host: string, port: number) {
+/**
+ * The response body has one JSON line per accepted connection, which the server then fetches by `/take`.
+ * @type {(stream: Stream, host: string, port: number) => void}
+ */
+function listen(stream, host, port) {
   if (listeners >= maxListeners) return stream.respond({ ':status': 503 }, { endStream: true });
   listeners += 1;
   const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
@@ -75,13 +85,14 @@ function listen(stream: ServerHttp2Stream, host: string, port: number) {
     server.close();
   });
   server.listen(port, host, () => {
-    const address = server.address() as net.AddressInfo;
+    const address = /** @type {net.AddressInfo} */ (server.address());
     stream.respond({ ':status': 200, 'x-port': String(address.port) });
   });
   return undefined;
 }
 
-function take(stream: ServerHttp2Stream, name: string) {
+/** @type {(stream: Stream, name: string) => void} */
+function take(stream, name) {
   const socket = waiting.get(name);
   waiting.delete(name);
   if (!socket) return stream.respond({ ':status': 404 }, { endStream: true });
@@ -89,13 +100,16 @@ function take(stream: ServerHttp2Stream, name: string) {
   return join(stream, socket);
 }
 
-function join(stream: ServerHttp2Stream, socket: net.Socket) {
-  if (stream.destroyed) return socket.destroy();
+/** @type {(stream: Stream, socket: net.Socket) => void} */
+function join(stream, socket) {
+  if (stream.destroyed) {
+    socket.destroy();
+    return;
+  }
   socket.setNoDelay(true);
   stream.respond({ ':status': 200 });
   socket.on('error', () => stream.close());
   stream.on('close', () => socket.destroy());
   socket.pipe(stream);
   stream.pipe(socket);
-  return undefined;
 }
