@@ -28,6 +28,7 @@ describe('home', { skip: noBrowser }, () => {
   let page: Page;
   let upstream: ScriptedUpstream;
   let key: string;
+  let member: Page;
   before(async () => {
     dashboard = await openDashboard();
     ({ page } = dashboard);
@@ -80,7 +81,7 @@ describe('home', { skip: noBrowser }, () => {
     });
     const launch = await launchMachine(dashboard, 'worker');
     assert.ok(launch.ok(), await launch.text());
-    await openAs(dashboard, 'member');
+    member = await openAs(dashboard, 'member');
     await page.reload();
     // All six are done, so the list is gone.
     await page.getByRole('table', { name: 'Machines' }).waitFor();
@@ -129,6 +130,10 @@ describe('home', { skip: noBrowser }, () => {
       .waitFor();
     await tile('Cost this month').getByRole('progressbar', { name: 'Budget used' }).waitFor();
     await attention().getByText('Budget of the account').waitFor();
+    assert.equal(await attention().getByRole('link', { name: 'Edit account limits' }).count(), 1);
+    await member.reload();
+    await member.getByText('Budget of the account').waitFor();
+    assert.equal(await member.getByRole('link', { name: 'Edit account limits' }).count(), 0);
   });
 
   test('a viewer sees the numbers and the problems, but nothing to do', async () => {

@@ -7,6 +7,7 @@ import type { BackendView } from '#inference/backends/schema.ts';
 import { toCounted, toMoney, toPercent } from '#lib/format.ts';
 import { type Allowance, useAccountLimits } from '../api-keys/limits.ts';
 import type { Tone } from '../components/status-badge.tsx';
+import { useMe } from '../current-user.ts';
 import { toDeploymentPath, useDeployments } from '../deployments/deployments.ts';
 import { useHosts } from '../hosts/hosts.ts';
 import { nameOf, toMachinePath, useDetails, useInstances } from '../machines/instances.ts';
@@ -35,6 +36,7 @@ export function useProblems(): Problem[] | undefined {
   const hosts = useHosts().data?.data;
   const deployments = useDeployments().data?.data;
   const account = useAccountLimits().data;
+  const { canManage } = useMe();
   const used = useUsage(toLastDay(Date.now()), 'model').data;
   if (!backends || !instances || !hosts || !deployments || !account || !used) return undefined;
   const usedModels = new Set(used.map(({ group }) => group));
@@ -43,7 +45,7 @@ export function useProblems(): Problem[] | undefined {
     ...toMachineProblems(instances, details),
     ...toDeploymentProblems(deployments),
     ...toBackendProblems(backends),
-    ...toBudgetProblems(account),
+    ...toBudgetProblems(account, canManage),
     ...toStandInProblems(backends, usedModels),
   ].toSorted((one, other) => Number(other.tone === 'bad') - Number(one.tone === 'bad'));
 }
@@ -113,7 +115,7 @@ const toBackendProblems = (backends: BackendView[]): Problem[] =>
       };
     });
 
-function toBudgetProblems({ limits, spend }: Allowance): Problem[] {
+function toBudgetProblems({ limits, spend }: Allowance, canEdit: boolean): Problem[] {
   const budget = limits.monthly_budget ?? null;
   if (budget === null || spend.cost < 0.9 * budget) return [];
   const isSpent = spend.cost >= budget;
@@ -127,7 +129,7 @@ function toBudgetProblems({ limits, spend }: Allowance): Problem[] {
         isSpent ? 'Requests are refused.' : 'Requests are refused once it is used up.'
       }`,
       href: '/api-keys',
-      action: { label: 'Edit account limits', href: '/api-keys/limits' },
+      ...(canEdit && { action: { label: 'Edit account limits', href: '/api-keys/limits' } }),
     },
   ];
 }
