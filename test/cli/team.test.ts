@@ -37,6 +37,21 @@ describe('team, audit and firewall', () => {
     assert.match(stderr, /See `\S*\/millrace team list`\./);
   });
 
+  test('a viewer leaves, and is told so; the last owner stays', async () => {
+    const { stdout: link } = await run('team', 'invite', 'viewer');
+    const own = { ...env, HOME: makeFolder() };
+    await join(link, 'eve@example.com', own);
+    const leave = ['team', 'remove', 'eve@example.com'];
+    const asked = await runMillrace(leave, { env: own });
+    assert.match(asked.stderr, /^Leave the account as eve@example\.com, sign out and revoke/);
+    const left = await runMillrace([...leave, '--yes'], { env: own });
+    assert.equal(left.stdout, 'You have left the account. API keys revoked: 0.\n', left.stderr);
+    assert.match((await runMillrace(['whoami'], { env: own })).stderr, /not signed in/i);
+    const last = await run('team', 'remove', 'owner@example.com', '--yes');
+    assert.equal(last.code, 1);
+    assert.match((await run('whoami')).stdout, /owner@example\.com \(owner\)/);
+  });
+
   test('the audit log is filtered by person and action', async () => {
     const all = await run('audit', '--user', 'owner@example.com', '--from', '1d', '--json');
     const events = JSON.parse(all.stdout) as { action: string; user_email: string }[];

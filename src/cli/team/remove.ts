@@ -1,7 +1,9 @@
-// millrace team remove: ends a person's sessions and, unless told otherwise, the API keys that the person created.
+// millrace team remove: ends a person's sessions and, unless told otherwise, the API keys that the person created. Everyone
+// can leave the account that way.
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { forgetSession } from '#cli/credentials.ts';
 import { report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import { getMember, membersPath } from './find.ts';
@@ -14,22 +16,28 @@ interface Options {
 
 export function removeCommand(): Command {
   return new Command('remove')
-    .description('Remove a person from the account, sign them out and revoke their API keys')
+    .description(
+      'Remove a person from the account, or leave it yourself; signs out and revokes API keys',
+    )
     .argument('<email>', 'Email address, id or its first characters, from `millrace team list`')
-    .option('--keep-keys', 'Keep the API keys that the person created')
+    .option('--keep-keys', 'Keep the API keys that the person created (owners only)')
     .option('--yes', 'Do not ask for confirmation')
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { keepKeys, yes, json }: Options) => {
       const client = createClient('session');
-      const member = await getMember(client, wanted);
-      const { id, email, api_keys: count } = member;
+      const { id, email, api_keys: count } = await getMember(client, wanted);
+      const me = await client.get<{ id: string }>('/dashboard/api/me');
+      const isMe = id === me.id;
       const keys = `${count} API ${count === 1 ? 'key' : 'keys'}`;
-      const consequence = keepKeys ? `keep the ${keys}` : `revoke the ${keys}`;
-      await confirm(`Remove ${email} and ${consequence} that they created?`, yes);
+      const consequence = `${keepKeys ? 'keep' : 'revoke'} the ${keys} that ${isMe ? 'you' : 'they'} created`;
+      const question = isMe ? `Leave the account as ${email}, sign out` : `Remove ${email}`;
+      await confirm(`${question} and ${consequence}?`, yes);
       const result = await client.delete<{ revoked_keys: number }>(
         `${membersPath}/${id}?keys=${keepKeys ? 'keep' : 'revoke'}`,
       );
-      const text = `Removed ${email}. API keys revoked: ${result.revoked_keys}.`;
+      if (isMe) forgetSession();
+      const done = isMe ? 'You have left the account' : `Removed ${email}`;
+      const text = `${done}. API keys revoked: ${result.revoked_keys}.`;
       report({ id, email, ...result }, text, json);
     });
 }
