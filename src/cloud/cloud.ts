@@ -16,6 +16,7 @@ import { createInstanceEvents, type InstanceEvents } from '#cloud/instances/inst
 import { createInstanceUsages, type InstanceUsages } from '#cloud/instances/instance-usage.ts';
 import { createInstances, type Instances } from '#cloud/instances/instances.ts';
 import { createLaunch, type LaunchInstance } from '#cloud/instances/launch.ts';
+import { createMachineMeter } from '#cloud/instances/machine-meter.ts';
 import { type Capacity, createCapacity, type HostDisk } from '#cloud/placement/capacity.ts';
 import { createImages, type Images } from '#cloud/placement/images.ts';
 import { createOffers, type OfferOptions, type Offers } from '#cloud/placement/instance-types.ts';
@@ -130,14 +131,15 @@ export async function createCloud(
   await modelGpus?.giveBack();
   const inFile = new Set(options.hosts.map(({ name }) => name));
   const resources = createResources(db, clock, { audit, events, hosts, nudge }, options);
+  const meter = createMachineMeter(clock, hosts);
   return {
     ...resources,
-    engineMachines: createEngineMachines(db, { ...resources, events, hosts }),
+    engineMachines: createEngineMachines(db, { ...resources, events, meter, hosts }),
     hosts,
     modelGpus,
     hostChanges: createHostChanges(db, clock, { audit, drivers, hosts, inFile, ownId }),
     hostImages: createHostImages(db, audit, hosts),
-    details: createInstanceDetails(db, clock, audit, hosts),
+    details: createInstanceDetails(db, { audit, hosts, meter }),
     firewall,
     auditEvents: createAuditEvents(db),
     usages: createInstanceUsages(db, clock),

@@ -305,7 +305,23 @@ export interface InstanceUsage {
 }
 
 /** A figure, or a sentence on why it can't be measured. */
+export const MeasuredFigure = <Value extends TSchema>(value: Value) =>
+  Type.Union([Type.Object({ value }), Type.Object({ unavailable: Type.String() })]);
+
 export type MeasuredFigure<Value> = { readonly value: Value } | { readonly unavailable: string };
+
+export const GpuFigures = Type.Array(
+  Type.Object({
+    model: Type.String(),
+    /** Share of the time in which the GPU computes. */
+    busy_percent: Type.Number(),
+    /** Memory that all programs together use. */
+    memory_bytes: Type.Integer(),
+    total_bytes: Type.Integer(),
+  }),
+);
+
+export type GpuFigures = Static<typeof GpuFigures>;
 
 /** What a machine uses now. Served to the dashboard only. */
 export interface InstanceStats {
@@ -316,9 +332,7 @@ export interface InstanceStats {
   readonly memory_bytes: MeasuredFigure<number>;
   readonly disk_bytes: MeasuredFigure<number>;
   readonly network: MeasuredFigure<{ received_bytes: number; sent_bytes: number }>;
-  readonly gpus: MeasuredFigure<
-    { model: string; busy_percent: number; memory_bytes: number; total_bytes: number }[]
-  >;
+  readonly gpus: MeasuredFigure<GpuFigures>;
 }
 
 /** `data` is null if nothing can be measured; `reason` then says why. */

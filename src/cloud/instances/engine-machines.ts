@@ -3,17 +3,17 @@
 
 import type { Duplex } from 'node:stream';
 import { serverOf } from '#accounts/audit.ts';
-import { DriverError, type MachineStats } from '#cloud/drivers/driver.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
 import { isCapacityMissing, noHostOffers } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import { createOffers, type Offers } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
 import type { InstanceStatus } from '#db/cloud-rows.ts';
 import type { Database, Tx } from '#db/tables.ts';
-import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import type { Instances } from './instances.ts';
 import type { LaunchInstance } from './launch.ts';
+import type { MachineMeter } from './machine-meter.ts';
 
 export interface EngineMachineOrder {
   readonly id: string;
@@ -62,14 +62,14 @@ export interface EngineMachines {
   run(hostId: string, id: string, command: readonly string[]): Promise<number>;
   /** Undefined if the host does not answer. */
   bootLog(hostId: string, id: string): Promise<string | undefined>;
-  /** Measures what the machine uses. At most four machines of a host are measured at once. Throws DriverError. */
-  stats(hostId: string, id: string): Promise<MachineStats>;
+  readonly measure: MachineMeter;
 }
 
 export interface EngineMachineParts {
   readonly launch: LaunchInstance;
   readonly instances: Instances;
   readonly events: InstanceEvents;
+  readonly meter: MachineMeter;
   readonly hosts: Pick<Hosts, 'driverOf' | 'monitors' | 'reachable' | 'places'>;
   offers(): Offers;
 }
@@ -141,24 +141,8 @@ export function createEngineMachines(db: Database, parts: EngineMachineParts): E
       return driver.run(id, command);
     },
     bootLog: async (hostId, id) => hosts.driverOf(hostId)?.bootLog(id),
-    stats: createMeter(hosts),
+    measure: parts.meter,
   };
-}
-
-/** Machines of one host. */
-const measuredAtOnce = 4;
-
-function createMeter(hosts: Pick<Hosts, 'driverOf'>): EngineMachines['stats'] {
-  const measuring = createKeyedMutex();
-  return (hostId, id) =>
-    measuring.run(`${hostId} ${Number.parseInt(id.slice(-1), 16) % measuredAtOnce}`, async () => {
-      const driver = hosts.driverOf(hostId);
-      if (driver === undefined) throw new DriverError('unavailable', 'The host does not answer.');
-      const stats = await driver.stats(id);
-      if (stats === undefined)
-        throw new DriverError('unavailable', 'The machine does not run now.');
-      return stats;
-    });
 }
 
 /** False also if only another server's own host offers the type: to wait for that would be in vain. */

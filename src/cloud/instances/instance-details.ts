@@ -6,28 +6,39 @@ import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { Principal } from '#accounts/principal.ts';
 import {
   DriverError,
-  type MachineStats,
   type Measured,
   type Terminal,
   type TerminalSize,
 } from '#cloud/drivers/driver.ts';
 import { instanceNotFound } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
-import type { InstanceDetail, InstanceStatsResult, MeasuredFigure } from '#cloud/schema.ts';
+import type {
+  GpuFigures,
+  InstanceDetail,
+  InstanceStats,
+  InstanceStatsResult,
+  MeasuredFigure,
+} from '#cloud/schema.ts';
 import type { Database } from '#db/tables.ts';
-import type { Clock } from '#lib/clock.ts';
 import type { GpuStats } from '#lib/nvidia-smi.ts';
 import { newestLaunch } from './instance-usage.ts';
 import { toStatus } from './instance-view.ts';
+import type { MachineMeasurement, MachineMeter } from './machine-meter.ts';
 
 export interface InstanceDetails {
   /** Newest first. */
   list(accountId: string, page: PageOptions): Promise<Page<InstanceDetail>>;
   bootLog(accountId: string, id: string): Promise<string>;
-  /** Measures the machine now. */
+  /** What the machine uses, measured within the last second. */
   stats(accountId: string, id: string): Promise<InstanceStatsResult>;
   /** Opens a login shell. Undefined if the instance is not active, or its driver has no terminals. */
   openTerminal(principal: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
+}
+
+export interface InstanceDetailsParts {
+  readonly audit: Audit;
+  readonly hosts: Pick<Hosts, 'all' | 'driverOf'>;
+  readonly meter: MachineMeter;
 }
 
 const unreachable = 'The boot log cannot be read: this server cannot reach its host now.\n';
@@ -37,9 +48,7 @@ const engineLog = 'The log of the engine is on the page of its deployment.\n';
 
 export function createInstanceDetails(
   db: Database,
-  clock: Clock,
-  audit: Audit,
-  hosts: Pick<Hosts, 'all' | 'driverOf'>,
+  { audit, hosts, meter }: InstanceDetailsParts,
 ): InstanceDetails {
   async function getRow(accountId: string, id: string) {
     const row = await db
@@ -72,15 +81,10 @@ export function createInstanceDetails(
     },
     async stats(accountId, id) {
       const row = await getRow(accountId, id);
-      const driver = hosts.driverOf(row.host_id);
-      if (driver === undefined) return { data: null, reason: explainSilence(hosts, row.host_id) };
+      if (hosts.driverOf(row.host_id) === undefined)
+        return { data: null, reason: explainSilence(hosts, row.host_id) };
       try {
-        const stats = await driver.stats(row.id);
-        if (stats === undefined) return { data: null, reason: 'The machine does not run now.' };
-        return {
-          data: { at: new Date(clock.now()).toISOString(), ...toStats(stats) },
-          reason: null,
-        };
+        return { data: toStats(await meter(row.host_id, row.id)), reason: null };
       } catch (error) {
         if (error instanceof DriverError) return { data: null, reason: error.message };
         throw error;
@@ -119,20 +123,22 @@ function explainSilence(hosts: Pick<Hosts, 'all'>, hostId: string): string {
   return `Host ${host?.row.name ?? hostId} does not answer now. ${host?.reason ?? ''}`.trim();
 }
 
-function toStats({ cpuMs, memoryBytes, diskBytes, network, gpus }: MachineStats) {
+function toStats(measurement: MachineMeasurement): InstanceStats {
+  const { at, cpuMs, memoryBytes, diskBytes, network, gpus } = measurement;
   return {
+    at: new Date(at).toISOString(),
     cpu_ms: cpuMs,
     memory_bytes: memoryBytes,
     disk_bytes: diskBytes,
-    network: convert(network, ({ receivedBytes, sentBytes }) => ({
+    network: toFigure(network, ({ receivedBytes, sentBytes }) => ({
       received_bytes: receivedBytes,
       sent_bytes: sentBytes,
     })),
-    gpus: convert(gpus, toGpuFigures),
+    gpus: toFigure(gpus, toGpuFigures),
   };
 }
 
-export const toGpuFigures = (gpus: readonly GpuStats[]) =>
+export const toGpuFigures = (gpus: readonly GpuStats[]): GpuFigures =>
   gpus.map((gpu) => ({
     model: gpu.model,
     busy_percent: gpu.busyPercent,
@@ -140,7 +146,7 @@ export const toGpuFigures = (gpus: readonly GpuStats[]) =>
     total_bytes: gpu.totalBytes,
   }));
 
-export const convert = <From, To>(
+export const toFigure = <From, To>(
   measured: Measured<From>,
   to: (value: From) => To,
 ): MeasuredFigure<To> => ('value' in measured ? { value: to(measured.value) } : measured);

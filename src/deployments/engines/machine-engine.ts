@@ -6,11 +6,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CloudError } from '#cloud/errors.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { type ReplicaRows, TakenOver } from '#deployments/replica-rows.ts';
-import { shareRecent } from '#lib/async/share-recent.ts';
 import type { Clock } from '#lib/clock.ts';
 import {
   type Engine,
   type EngineOrder,
+  type EngineStats,
   type Failure,
   type StartWatch,
   toFailure,
@@ -51,8 +51,6 @@ const maxRetryMs = 30_000;
 /** Intervals between launches while no machine is free: the first one, doubled up to the second. */
 const minCapacityMs = 500;
 const maxCapacityMs = 5_000;
-/** How long a measurement of the machine serves all callers. */
-const statsMs = 1_000;
 
 /**
  * Waits while no machine of the type is free. `weights` is what the machine must see of this computer. Rejects with the
@@ -218,13 +216,13 @@ class MachineEngine implements Engine {
     return this.#lines;
   }
 
-  readonly stats = shareRecent(statsMs, async () => {
+  async stats(): Promise<EngineStats> {
     const { machines } = this.#parts;
     const state = await machines.find(this.#target.id);
     if (state === undefined) throw new Error('The machine is gone.');
-    const { memoryBytes, gpus } = await machines.stats(state.hostId, state.id);
+    const { memoryBytes, gpus } = await machines.measure(state.hostId, state.id);
     return { memoryBytes, gpus, totalBytes: state.memoryGib * 2 ** 30 };
-  });
+  }
 
   stop(): Promise<void> {
     this.#end(null);

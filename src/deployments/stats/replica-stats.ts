@@ -1,6 +1,6 @@
 // What a replica uses, as people see it.
 
-import { convert, toGpuFigures } from '#cloud/instances/instance-details.ts';
+import { toFigure, toGpuFigures } from '#cloud/instances/instance-details.ts';
 import type { Engine } from '#deployments/engines/engine.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { ReplicaStats } from './schema.ts';
@@ -16,7 +16,7 @@ export async function measureReplica(id: string, engine: Engine): Promise<Replic
       id,
       memory_bytes: memoryBytes,
       memory_total_bytes: totalBytes,
-      gpus: convert(gpus, toGpuFigures),
+      gpus: toFigure(gpus, toGpuFigures),
     };
   } catch (error) {
     return toUnknown(id, (error as Error).message);
