@@ -5,6 +5,7 @@ import { access, readlink } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import type { EngineStats } from '#deployments/engines/engine.ts';
 import { shareRecent } from '#lib/async/share-recent.ts';
+import { withTimeout } from '#lib/async/with-timeout.ts';
 import { type GpuProcess, type GpuStats, readGpuProcesses, readGpuStats } from '#lib/nvidia-smi.ts';
 import { findTree, readProcesses, sumBytes } from '#lib/process-memory.ts';
 
@@ -14,6 +15,8 @@ export interface HostMeter {
 }
 
 const sharedMs = 1_000;
+/** So that the memory is reported even if nvidia-smi hangs. */
+const gpuTimeoutMs = 3_000;
 
 export function createHostMeter(): HostMeter {
   const processes = shareRecent(sharedMs, readProcesses);
@@ -24,11 +27,14 @@ export function createHostMeter(): HostMeter {
     pids: ReadonlySet<number>,
     visible: string | undefined,
   ): Promise<EngineStats['gpus']> {
-    const all = await gpuStats().catch(() => null);
+    const [all, users] = await Promise.all([
+      withTimeout(gpuStats(), gpuTimeoutMs).catch(() => null),
+      withTimeout(gpuProcesses(), gpuTimeoutMs).catch(() => []),
+    ]);
     if (all === null && (await hasDriver()))
       return { unavailable: 'nvidia-smi does not respond on this computer.' };
     if (all === null || all.size === 0) return { value: [] };
-    const held = findHeld([...all.keys()], await gpuProcesses().catch(() => []), pids, visible);
+    const held = findHeld([...all.keys()], users, pids, visible);
     if (held !== null) return { value: held.map((address) => all.get(address) as GpuStats) };
     return (await isContained()) ? { unavailable: hiddenProcesses } : { value: [] };
   }

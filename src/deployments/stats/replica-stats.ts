@@ -5,8 +5,8 @@ import type { Engine } from '#deployments/engines/engine.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { ReplicaStats } from './schema.ts';
 
-/** Shorter than the timeout of a call between servers. */
-const timeoutMs = 3_000;
+/** Longer than a measurement of GPUs may take, and shorter than the timeout of a call between servers. */
+const timeoutMs = 4_000;
 
 /** Never rejects: what can't be measured has a reason. */
 export async function measureReplica(id: string, engine: Engine): Promise<ReplicaStats> {

@@ -5,8 +5,8 @@ import type { DaemonClient } from './client.ts';
 
 /** Default limit of a command. */
 const defaultSeconds = 30;
-/** Limit of a command whose output is read. */
-const readSeconds = 5;
+/** Limit of a command whose output is read, for a person who looks at it. */
+const readSeconds = 3;
 /** What the daemon may take besides the command. */
 const graceMs = 10_000;
 
@@ -24,7 +24,7 @@ export async function runInside(
   return Number(result.return ?? 1);
 }
 
-/** Runs it as root for at most five seconds, and returns the beginning of its output, whatever its exit code. */
+/** Runs it as root for at most three seconds, and returns the beginning of its output, whatever its exit code. */
 export async function readInside(
   client: DaemonClient,
   instancePath: string,

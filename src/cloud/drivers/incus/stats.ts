@@ -47,7 +47,9 @@ async function measureGpus(
   const gpus = [...toGpuStats(toFields(await read.catch(() => ''))).values()];
   return gpus.length > 0
     ? { value: gpus }
-    : { unavailable: 'nvidia-smi is missing in the machine, or lists no GPU there.' };
+    : {
+        unavailable: 'nvidia-smi is missing in the machine, lists no GPU there, or takes too long.',
+      };
 }
 
 export function toStats(

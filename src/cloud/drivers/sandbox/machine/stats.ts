@@ -3,10 +3,14 @@
 
 import { access, readFile, readlink, statfs } from 'node:fs/promises';
 import type { MachineStats, Measured } from '#cloud/drivers/driver.ts';
+import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { readGpuStats } from '#lib/nvidia-smi.ts';
 import { readProcesses, sumBytes } from '#lib/process-memory.ts';
 import { readGroups } from './control-groups.ts';
 import type { RunningMachine } from './enter.ts';
+
+/** So that the other figures are reported even if nvidia-smi hangs. */
+const gpuTimeoutMs = 3_000;
 
 const unavailable = (reason: string) => ({ unavailable: reason });
 
@@ -86,7 +90,7 @@ async function measureGpus(
   readGpus: typeof readGpuStats,
 ): Promise<MachineStats['gpus']> {
   if (addresses.length === 0) return { value: [] };
-  const all = await readGpus().catch(() => null);
+  const all = await withTimeout(readGpus(), gpuTimeoutMs).catch(() => null);
   const gpus = addresses.map((address) => all?.get(address));
   return gpus.every((gpu) => gpu !== undefined)
     ? { value: gpus }
