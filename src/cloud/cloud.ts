@@ -1,7 +1,7 @@
 // Builds the cloud from its parts: rows and routes on one side, drivers on the other, the reconciler between.
 
 import type { Logger } from 'pino';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { type AuditEvents, createAuditEvents } from '#cloud/api/audit-events.ts';
 import { ensureFileHosts, type FileHost } from '#cloud/hosts/file-hosts.ts';
 import { createHostChanges, type HostChanges } from '#cloud/hosts/host-changes.ts';

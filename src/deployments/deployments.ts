@@ -1,7 +1,7 @@
 // Deployments as people read and change them. Changes are written as rows, which the servers then follow.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import { readCost } from '#deployments/cost/cost-view.ts';

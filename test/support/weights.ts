@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { pino } from 'pino';
-import { createAudit } from '#accounts/audit.ts';
+import { createAudit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables.ts';

@@ -2,7 +2,7 @@
 // may read it while it is shared; to anyone else it does not exist.
 
 import { sql } from 'kysely';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockAccount } from '#db/lock-account.ts';

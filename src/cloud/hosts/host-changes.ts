@@ -1,7 +1,7 @@
 // Operations on hosts: add, drain, remove and check. Only an empty host can be removed, and nothing here
 // touches a machine.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { findRegion } from '#cloud/regions.ts';

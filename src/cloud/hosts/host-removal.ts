@@ -1,7 +1,7 @@
 // Removes a host that has no instances and no filesystems, or one that will never answer again together with
 // everything that was on it.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockLaunches } from '#cloud/placement/lock-launches.ts';
 import type { HostRow } from '#db/cloud-rows.ts';

@@ -2,7 +2,7 @@
 // reaches their engines through the driver, and nobody can log in.
 
 import type { Duplex } from 'node:stream';
-import { serverOf } from '#accounts/audit.ts';
+import { serverOf } from '#accounts/audit/audit.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { isCapacityMissing, noHostOffers } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';

@@ -1,7 +1,7 @@
 // What the dashboard shows about instances beyond the public API, whose strict clients reject additional
 // members: timestamps, why an instance is unhealthy, its boot log and its terminal.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { Principal } from '#accounts/principal.ts';
 import {

@@ -1,7 +1,7 @@
 // Instances as their owners see and command them. A command is written here and carried out by the
 // reconciler; no request waits for a machine.
 
-import { type Audit, serverOf } from '#accounts/audit.ts';
+import { type Audit, serverOf } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { AuditAction } from '#accounts/schema.ts';
 import { instanceBusy, instanceNotFound, invalidParameters } from '#cloud/errors.ts';

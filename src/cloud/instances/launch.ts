@@ -1,7 +1,7 @@
 // Launches an instance: everything is checked and reserved in one transaction, which leaves either a complete
 // instance or nothing. The reconciler creates the machine.
 
-import type { Actor, Audit } from '#accounts/audit.ts';
+import type { Actor, Audit } from '#accounts/audit/audit.ts';
 import {
   imageNotFound,
   invalidParameters,

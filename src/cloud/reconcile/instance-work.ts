@@ -2,7 +2,7 @@
 // row, act on the driver with no transaction open, apply the result by compare-and-set.
 
 import type { Logger } from 'pino';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import { recordHealth } from '#cloud/instances/health-events.ts';

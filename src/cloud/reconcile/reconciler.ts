@@ -2,7 +2,7 @@
 // reconciler on one database, and each may die at any point: see claims.ts and instance-work.ts.
 
 import type { Logger } from 'pino';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';

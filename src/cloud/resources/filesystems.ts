@@ -1,7 +1,7 @@
 // Filesystems, which outlive instances. Their rows are written here; the reconciler creates and deletes the
 // directories behind them.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import {
   filesystemInUse,

@@ -1,7 +1,7 @@
 // Inbound rules of an account, which apply to all of its instances, and the rules of one instance. A change
 // is written here and applied to running machines by the reconciler.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { InboundRule } from '#cloud/drivers/driver.ts';
 import { regionWithoutFirewall } from '#cloud/regions.ts';

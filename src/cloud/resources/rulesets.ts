@@ -1,6 +1,6 @@
 // Firewall rulesets: named sets of inbound rules that instances reference at launch.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import { quotaExceeded, regionNotFound, rulesetInUse, rulesetNotFound } from '#cloud/errors.ts';
 import { findRegion, toRegion } from '#cloud/regions.ts';

@@ -3,7 +3,7 @@
 
 import { createPublicKey, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import {
   invalidParameters,

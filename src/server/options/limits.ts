@@ -6,7 +6,7 @@ import { leaseMs } from '#accounts/limits/store.ts';
 import type { Config } from '#config/schema.ts';
 import type { RoomBounds } from '#http/body/room.ts';
 import type { FileLimits } from '#inference/apis/files/files.ts';
-import type { StoreOptions } from '#inference/apis/responses/store.ts';
+import type { StoreOptions } from '#inference/apis/responses/stored/store.ts';
 import type { DiskSpace } from '#lib/disk-space.ts';
 import { isSingleServer } from './single-server.ts';
 

@@ -2,7 +2,7 @@
 
 import { type Logger, type LoggerOptions, pino } from 'pino';
 import { Registry } from 'prom-client';
-import { type Audit, createAudit } from '#accounts/audit.ts';
+import { type Audit, createAudit } from '#accounts/audit/audit.ts';
 import type { Config } from '#config/schema.ts';
 import { type Checkpoints, createCheckpoints, emptyLog } from '#db/checkpoints.ts';
 import { DatabaseHealth } from '#db/health.ts';

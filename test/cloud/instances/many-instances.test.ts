@@ -3,7 +3,7 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { KyselyPlugin } from 'kysely';
-import { createAudit } from '#accounts/audit.ts';
+import { createAudit } from '#accounts/audit/audit.ts';
 import { createInstanceEvents } from '#cloud/instances/instance-events.ts';
 import { createInstances } from '#cloud/instances/instances.ts';
 import type { Instance } from '#cloud/schema.ts';

@@ -6,7 +6,7 @@ import type { KyselyPlugin } from 'kysely';
 import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables.ts';
 import type { InputItem, ResponseObject } from '#inference/apis/responses/schema.ts';
-import { ResponseStore, type StoreOptions } from '#inference/apis/responses/store.ts';
+import { ResponseStore, type StoreOptions } from '#inference/apis/responses/stored/store.ts';
 import { newId } from '#lib/ids.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
