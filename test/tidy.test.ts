@@ -296,4 +296,15 @@ describe('tidy', () => {
       .filter(({ lines }) => lines > 400);
     assert.deepEqual(long, []);
   });
+
+  test('no folder holds more than 22 source files, except migrations', () => {
+    const folders = Map.groupBy(
+      sources.filter((file) => file.startsWith('src/')),
+      (file) => dirname(file),
+    );
+    const full = [...folders]
+      .filter(([folder, files]) => folder !== 'src/db/migrations' && files.length > 22)
+      .map(([folder, files]) => `${folder}: ${files.length}`);
+    assert.deepEqual(full, []);
+  });
 });

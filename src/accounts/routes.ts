@@ -17,7 +17,7 @@ import type { Sessions } from '#accounts/people/sessions.ts';
 import type { SignedIn, SignIn } from '#accounts/people/sign-in.ts';
 import { clientAddress } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
-import { toReadable } from '#lib/email.ts';
+import { toReadable } from '#lib/text/email.ts';
 import {
   type Authenticator,
   deviceCookie,

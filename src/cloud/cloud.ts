@@ -29,7 +29,7 @@ import { createFilesystems, type Filesystems } from '#cloud/resources/filesystem
 import { type AccountFirewall, createAccountFirewall } from '#cloud/resources/firewall.ts';
 import { createRulesets, type Rulesets } from '#cloud/resources/rulesets.ts';
 import { createSshKeys, type SshKeys } from '#cloud/resources/ssh-keys.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 

@@ -3,7 +3,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import { readCost } from '#deployments/cost/cost-view.ts';
 import type { DeploymentRuns } from '#deployments/cost/runs.ts';
 import type { Engines } from '#deployments/engines/engines.ts';

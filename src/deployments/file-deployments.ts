@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { type Actor, type Audit, system } from '#accounts/audit/audit.ts';
-import type { Tx } from '#db/tables.ts';
+import type { Tx } from '#db/tables/tables.ts';
 import type { DeploymentRows } from './rows.ts';
 import type { NewDeployment } from './schema.ts';
 import { toSpec } from './spec.ts';

@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { createAudit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import { type LocalWeights, openWeights, type WeightsOptions } from '#inference/weights/open.ts';
 import type { PullWithFiles } from '#inference/weights/pull-rows.ts';

@@ -4,8 +4,8 @@ import { sql } from 'kysely';
 import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import { parseTime } from '#accounts/parse-time.ts';
 import type { AuditEvent } from '#accounts/schema.ts';
-import type { Database } from '#db/tables.ts';
-import { toReadable } from '#lib/email.ts';
+import type { Database } from '#db/tables/tables.ts';
+import { toReadable } from '#lib/text/email.ts';
 
 export interface AuditPageOptions extends PageOptions {
   action?: string | undefined;

@@ -3,7 +3,7 @@
 
 import type { Principal } from '#accounts/principal.ts';
 import type { AuditAction } from '#accounts/schema.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 

@@ -3,7 +3,7 @@
 // the last minutes keep working.
 
 import type { Scope } from '#accounts/principal.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { createLookupCache } from '#lib/memory/lookup-cache.ts';

@@ -2,7 +2,7 @@
 
 import { type BudgetCosts, readBudgetCosts } from '#accounts/usage/budget-costs.ts';
 import { readMonthlySpend, toMonth, toMonthEnd } from '#accounts/usage/monthly-spend.ts';
-import type { Database, LimitColumns, Tx } from '#db/tables.ts';
+import type { Database, LimitColumns, Tx } from '#db/tables/tables.ts';
 import { hasLimit, toLimitSet } from './limit-set.ts';
 import type { LimitScope } from './store.ts';
 

@@ -6,7 +6,7 @@ import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import type { Limits as WireLimits } from '#accounts/schema.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, LimitColumns } from '#db/tables.ts';
+import type { Database, LimitColumns } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { createLookupCache } from '#lib/memory/lookup-cache.ts';

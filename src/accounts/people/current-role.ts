@@ -2,7 +2,7 @@
 // been removed by another server.
 
 import { checkRole, type Role, type SessionPrincipal } from '#accounts/principal.ts';
-import type { Tx } from '#db/tables.ts';
+import type { Tx } from '#db/tables/tables.ts';
 import { noCredentials } from '#lib/errors.ts';
 
 /** Must be called with the account locked. Throws if the person no longer has one of the roles. */

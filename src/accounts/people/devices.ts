@@ -1,7 +1,7 @@
 // Devices: browsers and CLIs that have signed in as a user before, each known by a token. Sign-ins from a device are
 // throttled apart from all others, so a stranger who uses up a user's attempts does not lock the user out.
 
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 

@@ -6,7 +6,7 @@ import { type Audit, system } from '#accounts/audit/audit.ts';
 import { newestFirst, type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { Role, SessionPrincipal } from '#accounts/principal.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, InvitationRow, Tx } from '#db/tables.ts';
+import type { Database, InvitationRow, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { deadLink, notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';

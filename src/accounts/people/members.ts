@@ -7,7 +7,7 @@ import { newestFirst, type Page, type PageOptions, readPage } from '#accounts/pa
 import { type Role, roles, type SessionPrincipal } from '#accounts/principal.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import { forbidden, notFound } from '#lib/errors.ts';
 import { requireCurrentRole } from './current-role.ts';
 import type { Sessions } from './sessions.ts';

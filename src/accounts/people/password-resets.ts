@@ -2,11 +2,11 @@
 // user has at most one: a new link replaces the last.
 
 import { type Audit, system } from '#accounts/audit/audit.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { toSpellings } from '#lib/email.ts';
 import { deadLink } from '#lib/errors.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
+import { toSpellings } from '#lib/text/email.ts';
 
 export interface PasswordResets {
   /** Null if no user has the email address. */

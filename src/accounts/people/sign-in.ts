@@ -4,12 +4,12 @@
 import { type Actor, type Audit, system } from '#accounts/audit/audit.ts';
 import { type LimitSet, toColumns, unlimited } from '#accounts/limits/limit-set.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
-import type { Database, Tx, UserRow } from '#db/tables.ts';
+import type { Database, Tx, UserRow } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { toAddress, toSpellings } from '#lib/email.ts';
 import { conflict, invalidBody, Refusal, rateLimited } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { hashPassword, newToken, type PasswordCost, verifyPassword } from '#lib/secrets/secrets.ts';
+import { toAddress, toSpellings } from '#lib/text/email.ts';
 import type { Devices } from './devices.ts';
 import type { Invitations } from './invitations.ts';
 import type { PasswordResets } from './password-resets.ts';

@@ -3,7 +3,7 @@
 
 import { isIPv6 } from 'node:net';
 import { sql } from 'kysely';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { hashToken } from '#lib/secrets/secrets.ts';
 

@@ -2,7 +2,7 @@
 // run or left running when they died. Separate from monthly-spend.ts, which the writer's thread loads without Kysely.
 
 import { sql } from 'kysely';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { toMonthEnd } from './monthly-spend.ts';
 
 export interface BudgetCosts {

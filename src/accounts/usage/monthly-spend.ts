@@ -1,7 +1,7 @@
 // What a key or an account has spent in a month according to the database, which contains the requests that
 // ended at least a moment ago.
 
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 
 export interface MonthlySpend {
   readonly costNano: number;

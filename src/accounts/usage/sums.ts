@@ -2,7 +2,7 @@
 // requests changes a handful of rows.
 
 import type { RawTx } from '#db/raw.ts';
-import type { SpendRow, UsageHourRow, UsageRequestRow } from '#db/tables.ts';
+import type { SpendRow, UsageHourRow, UsageRequestRow } from '#db/tables/tables.ts';
 import { toMonth } from './monthly-spend.ts';
 import { addEach, createUpsert } from './upsert.ts';
 

@@ -6,7 +6,7 @@ import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
 import type { Identity } from '#cloud/drivers/incus/daemon/client-certificate.ts';
 import { enrol } from '#cloud/drivers/incus/daemon/enrolment.ts';
 import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
-import type { HostRow } from '#db/cloud-rows.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
 import { type HostReport, parseExtras, parseReport } from './host.ts';
 import type { EndpointDrivers } from './host-drivers.ts';
 

@@ -2,8 +2,8 @@
 // changes the row in the same transaction.
 
 import { type Audit, serverOf } from '#accounts/audit/audit.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
-import type { Tx } from '#db/tables.ts';
+import type { InstanceRow } from '#db/tables/cloud-rows.ts';
+import type { Tx } from '#db/tables/tables.ts';
 
 /** Errors of drivers may quote the output of programs. */
 const maxReasonLength = 500;

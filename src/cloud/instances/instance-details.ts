@@ -19,8 +19,8 @@ import type {
   InstanceStatsResult,
   MeasuredFigure,
 } from '#cloud/schema.ts';
-import type { Database } from '#db/tables.ts';
-import type { GpuStats } from '#lib/nvidia-smi.ts';
+import type { Database } from '#db/tables/tables.ts';
+import type { GpuStats } from '#lib/computer/nvidia-smi.ts';
 import { newestLaunch } from './instance-usage.ts';
 import { toStatus } from './instance-view.ts';
 import type { MachineMeasurement, MachineMeter } from './machine-meter.ts';

@@ -17,7 +17,7 @@ import { type Place, reachesFilesystem } from '#cloud/placement/place.ts';
 import { findRegion, regions } from '#cloud/regions.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { InstanceEvents } from './instance-events.ts';

@@ -6,7 +6,7 @@ import type { Audit } from '#accounts/audit/audit.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import { createChangeHints } from './change-hints.ts';

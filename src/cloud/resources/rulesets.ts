@@ -6,10 +6,10 @@ import { quotaExceeded, regionNotFound, rulesetInUse, rulesetNotFound } from '#c
 import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { NewRuleset, Ruleset, RulesetChange } from '#cloud/schema.ts';
 import { toWireTime } from '#cloud/wire.ts';
-import type { FirewallRulesetRow } from '#db/cloud-rows.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { FirewallRulesetRow } from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { markStale } from './firewall.ts';

@@ -31,9 +31,9 @@ import {
 } from '#cloud/drivers/scripted.ts';
 import type { HostDrivers } from '#cloud/hosts/host-drivers.ts';
 import type { Instance, SshKey } from '#cloud/schema.ts';
-import type { HostRow } from '#db/cloud-rows.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { BodyRoom } from '#http/body/room.ts';
 import { newId } from '#lib/ids.ts';
 import { createRateLimiter } from '#lib/limits/rate-limit.ts';

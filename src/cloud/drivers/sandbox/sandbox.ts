@@ -49,7 +49,7 @@ import {
 } from '#cloud/drivers/sandbox/ssh/served-machines.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { shareRecent } from '#lib/async/share-recent.ts';
-import { readGpuStats } from '#lib/nvidia-smi.ts';
+import { readGpuStats } from '#lib/computer/nvidia-smi.ts';
 import { adviseHost, describeHost } from './description.ts';
 import { hostFolders, inspectHost } from './host.ts';
 

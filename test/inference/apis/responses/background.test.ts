@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import type { Payer, Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Amount, Ticket } from '#accounts/limits/store.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import {
   BackgroundResponses,
   type Generate,

@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
 import type { KyselyPlugin } from 'kysely';
 import { openDatabase } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { InputItem, ResponseObject } from '#inference/apis/responses/schema.ts';
 import { ResponseStore, type StoreOptions } from '#inference/apis/responses/stored/store.ts';
 import { newId } from '#lib/ids.ts';

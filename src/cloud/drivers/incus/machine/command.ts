@@ -1,7 +1,7 @@
 // A command inside a machine, through the daemon's exec, which needs neither network nor ssh.
 
 import type { DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
-import { shellQuote } from '#lib/shell-quote.ts';
+import { shellQuote } from '#lib/text/shell-quote.ts';
 
 /** Default limit of a command. */
 const defaultSeconds = 30;

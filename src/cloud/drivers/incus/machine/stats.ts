@@ -3,7 +3,7 @@
 
 import type { MachineStats } from '#cloud/drivers/driver.ts';
 import type { DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
-import { gpuStatsCommand, toFields, toGpuStats } from '#lib/nvidia-smi.ts';
+import { gpuStatsCommand, toFields, toGpuStats } from '#lib/computer/nvidia-smi.ts';
 import { readInside } from './command.ts';
 import { type DaemonInstance, instancePath } from './instance.ts';
 

@@ -11,7 +11,7 @@ import {
   listMachineIds,
   machineDirectory,
 } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
-import { readFreeBytes } from '#lib/disk-space.ts';
+import { readFreeBytes } from '#lib/computer/disk-space.ts';
 
 const execute = promisify(execFile);
 

@@ -4,8 +4,8 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { RequestLimiter, Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Ticket } from '#accounts/limits/store.ts';
-import type { ResponseRunRow } from '#db/response-rows.ts';
-import type { Tx } from '#db/tables.ts';
+import type { ResponseRunRow } from '#db/tables/response-rows.ts';
+import type { Tx } from '#db/tables/tables.ts';
 import { renderFailure } from '#http/error-format.ts';
 import type {
   InputItem,

@@ -4,8 +4,8 @@
 import { isCallerGone } from '#accounts/caller-gone.ts';
 import { countRows } from '#db/count-rows.ts';
 import { Lease, released } from '#db/lease.ts';
-import type { ResponseEventsRow, ResponseRunRow } from '#db/response-rows.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { ResponseEventsRow, ResponseRunRow } from '#db/tables/response-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { ResponseObject } from '#inference/apis/responses/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';

@@ -2,7 +2,7 @@
 // whatever the number of turns.
 
 import { sql } from 'kysely';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { InputItem } from '#inference/apis/responses/schema.ts';
 import {
   chainBroken,

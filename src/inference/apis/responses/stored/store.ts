@@ -2,8 +2,8 @@
 // other it does not exist. What is stored is bounded by age and, per account, by size.
 
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import { commitQuickly } from '#db/quick-commit.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import { commitQuickly } from '#db/sqlite/quick-commit.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { InputItem, OutputItem, ResponseObject } from '#inference/apis/responses/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import {

@@ -2,8 +2,8 @@
 // locks the account's sum, so that two transactions of an account can't wait for each other.
 
 import { sql } from 'kysely';
-import type { ResponseItemRow, StoredResponseRow } from '#db/response-rows.ts';
-import type { Tx } from '#db/tables.ts';
+import type { ResponseItemRow, StoredResponseRow } from '#db/tables/response-rows.ts';
+import type { Tx } from '#db/tables/tables.ts';
 import type { InputItem, OutputItem, ResponseObject } from '#inference/apis/responses/schema.ts';
 import { newId } from '#lib/ids.ts';
 import { type ChainEnd, isPossibleId, isReference, type Path } from './chain.ts';

@@ -2,7 +2,7 @@
 
 import { type Dialect, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import { DatabaseHealth } from './health.ts';
+import { DatabaseHealth } from '#db/health.ts';
 import { GuardedPool } from './postgres-guard.ts';
 
 const int8 = 20;

@@ -5,8 +5,8 @@
 import { Socket } from 'node:net';
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import pg from 'pg';
+import type { DatabaseHealth } from '#db/health.ts';
 import { databaseUnavailable, diskFull, isDatabaseUnavailable } from '#lib/errors.ts';
-import type { DatabaseHealth } from './health.ts';
 
 /** If no query is answered for this long while some wait, a probe finds out whether it is an outage. */
 const silenceMs = 1000;

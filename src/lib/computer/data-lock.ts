@@ -4,7 +4,7 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StartError } from './start-error.ts';
+import { StartError } from '#lib/start-error.ts';
 
 export interface DataLock {
   release(): void;

@@ -2,7 +2,7 @@
 // was committed since the last sync, but never a part of a transaction.
 
 import { PostgresAdapter, sql } from 'kysely';
-import type { Database, Tx } from './tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 
 /**
  * On SQLite a commit takes 0.1 ms of the event loop instead of 7 ms (bench/stored.ts beside other work). PostgreSQL syncs
