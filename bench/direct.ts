@@ -1,5 +1,5 @@
 // The engine's own batching loop without its child process: what the engine and the API are measured
-// against. The process must have been started with UV_THREADPOOL_SIZE=1, as the child is.
+// against. The process must have been started with UV_THREADPOOL_SIZE=1, as the child of a model without a GPU is.
 
 import type { EngineChunk, Task, Usage } from '../src/inference/engine.ts';
 import { loadModel } from '../src/inference/engines/local/child/load.ts';
@@ -29,6 +29,7 @@ export async function openDirect(
       ...options,
     },
     () => {},
+    1,
   );
   const context = {
     caller: 'bench',

@@ -10,9 +10,15 @@ import { Scheduler } from '#inference/engines/local/child/scheduler.ts';
 import { until } from '#test/support/until.ts';
 
 /** Notes the calls that change the context, and leaves each batch open. No sequence can be copied. */
-function openContext(initBatch?: () => void) {
+function openContext(initBatch?: () => void, gpu: Binding['gpu'] = false) {
   const calls: string[] = [];
   const batches: PromiseWithResolvers<void>[] = [];
+  /** What is queued in the pool, in order. */
+  const jobs: string[] = [];
+  const secondThread = {
+    park: () => void jobs.push('park'),
+    release: () => void jobs.push('release'),
+  };
   const context: Partial<RawContext> = {
     initBatch: initBatch ?? (() => calls.push('batch')),
     addToBatch: () => Uint32Array.of(0),
@@ -21,11 +27,12 @@ function openContext(initBatch?: () => void) {
     decodeBatch() {
       const batch = Promise.withResolvers<void>();
       batches.push(batch);
+      jobs.push('batch');
       return batch.promise;
     },
   };
-  const binding = { context, sequences: 2, batchSize: 512 } as Binding;
-  return { calls, batches, scheduler: new Scheduler(binding, () => {}) };
+  const binding = { context, sequences: 2, batchSize: 512, gpu } as Binding;
+  return { calls, batches, jobs, scheduler: new Scheduler(binding, () => {}, secondThread) };
 }
 
 type Told = { errors: string[]; disposed: number };
@@ -160,3 +167,32 @@ test('a choice without tokens does not end before its batch, which may fail', as
   await scheduler.stop();
   assert.deepEqual(events, ['Eval has failed']);
 });
+
+for (const [device, gpu, expected] of [
+  ['a GPU', 'cuda', ['batch', 'park', 'sample', 'sample', 'release']],
+  ['a CPU', false, ['batch', 'park', 'sample', 'sample']],
+] as const) {
+  test(`on ${device}, the second thread ${gpu ? 'helps with' : 'leaves alone'} the samples of two sequences, after their batch`, async () => {
+    const { batches, jobs, scheduler } = openContext(undefined, gpu);
+    /** Generates one token and ends. */
+    const generate = () => {
+      let tokens = 0;
+      return toGeneration(async (_, computed) => {
+        jobs.push('sample');
+        await computed;
+        return tokens++ === 0 ? 7 : null;
+      });
+    };
+    scheduler.submit(generate());
+    scheduler.submit(generate());
+    for (const prompt of [0, 1]) {
+      await until('a prompt is read', () => batches.length === prompt + 1);
+      assert.deepEqual(jobs.splice(0), ['batch', 'park', 'sample'], 'one sequence needs no help');
+      batches[prompt]?.resolve();
+    }
+    await until('both generate', () => batches.length === 3);
+    batches[2]?.resolve();
+    await scheduler.stop();
+    assert.deepEqual(jobs, expected);
+  });
+}

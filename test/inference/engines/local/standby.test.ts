@@ -14,7 +14,7 @@ const silent: ModelProcessEvents = { message() {}, exit() {}, output() {} };
 function startCounting() {
   const pids: (number | null)[] = [];
   const standby = createStandby((events) => {
-    const process = startModelProcess(events);
+    const process = startModelProcess(events, 1);
     pids.push(process.pid);
     return process;
   });

@@ -16,9 +16,9 @@ export interface Generation {
   scored(position: number, index: number): Promise<void>;
   /**
    * Samples a token from the logits at `index`. Resolves to null if the generation has ended. Called before the logits
-   * are `computed`, and must not resolve before that: the pool has one thread, which takes the sample right after the
-   * batch. If the event loop waited for the batch first, the built-in model would be 4 to 5 % slower (bench/RESULTS.md,
-   * "Models on a GPU").
+   * are `computed`, and must not resolve before that: the thread that computes the batch takes the sample right after it,
+   * because a second thread is parked until then. If the event loop waited for the batch first, the built-in model would
+   * be 4 to 5 % slower (bench/RESULTS.md, "Models on a GPU").
    */
   next(index: number, computed: Promise<void>): Promise<number | null>;
   failed(error: Error): void;

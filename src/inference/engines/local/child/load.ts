@@ -22,6 +22,7 @@ import { openModel } from './open-model.ts';
 import { startRequest } from './request.ts';
 import type { ChildRequest, ModelRuntime } from './runtime.ts';
 import { Scheduler } from './scheduler.ts';
+import { createSecondThread } from './second-thread.ts';
 import { createVocabulary, type Vocabulary } from './vocabulary.ts';
 
 export interface LoadedModel {
@@ -33,10 +34,14 @@ export interface LoadedModel {
   answer(question: Question): Promise<Answer>;
 }
 
-/** `afterBatch` is called when every sequence of a batch has its token, and when all work has ended. */
+/**
+ * `afterBatch` is called when every sequence of a batch has its token, and when all work has ended. `poolThreads` is the
+ * number of threads in the pool of this process, one or two.
+ */
 export async function loadModel(
   options: ChildOptions,
   afterBatch: () => void,
+  poolThreads: number,
 ): Promise<LoadedModel> {
   const binding = await openModel(options);
   const vocabulary = createVocabulary(
@@ -53,7 +58,7 @@ export async function loadModel(
       eos_token: toTokenText(vocabulary, binding.model.tokenEos()),
     }),
     scorer: createScorer(binding),
-    scheduler: new Scheduler(binding, afterBatch),
+    scheduler: new Scheduler(binding, afterBatch, poolThreads > 1 ? createSecondThread() : null),
     options,
     waitingPromptTokens: 0,
   };

@@ -117,7 +117,7 @@ const toPoolingOutput = (id: number): PoolingOutput => ({
 
 async function load(options: Extract<ToChild, { kind: 'load' }>['options']): Promise<void> {
   try {
-    model = await loadModel(options, flushSoon);
+    model = await loadModel(options, flushSoon, Number(process.argv[2]));
     const { modelKind, window, threads, memoryBytes, gpu } = model.binding;
     if (modelKind !== 'chat') yieldToChats();
     send({ kind: 'ready', modelKind, window, threads, memoryBytes, gpu });

@@ -4,6 +4,7 @@
 import { FairQueue } from '#lib/async/fair-queue.ts';
 import type { Binding } from './binding.ts';
 import type { Generation } from './generation.ts';
+import type { SecondThread } from './second-thread.ts';
 import { claimSlot, createSlots, type Slot } from './slots.ts';
 
 /** Target time to read one piece of a prompt, so that a cancelled request stops soon. */
@@ -13,6 +14,7 @@ const minPieceTokens = 32;
 export class Scheduler {
   readonly #binding: Binding;
   readonly #afterBatch: () => void;
+  readonly #secondThread: SecondThread | null;
   readonly #slots: readonly Slot[];
   readonly #queue = new FairQueue<Generation>();
   /** A moving average, to choose the length of the next piece. */
@@ -26,10 +28,14 @@ export class Scheduler {
   #ended: Generation[] = [];
   #batch: readonly Piece[] = [];
 
-  /** `afterBatch` is called when every generation of a batch has its token, and when the loop ends. */
-  constructor(binding: Binding, afterBatch: () => void) {
+  /**
+   * `afterBatch` is called when every generation of a batch has its token, and when the loop ends. `secondThread` is null
+   * if the pool has one thread.
+   */
+  constructor(binding: Binding, afterBatch: () => void, secondThread: SecondThread | null) {
     this.#binding = binding;
     this.#afterBatch = afterBatch;
+    this.#secondThread = secondThread;
     this.#slots = createSlots(binding.sequences);
   }
 
@@ -145,6 +151,9 @@ export class Scheduler {
   async #runBatch(batch: readonly Piece[]): Promise<void> {
     this.#batch = batch;
     const { logits, computed } = decode(this.#binding, batch);
+    // Queued between the batch and its samples.
+    this.#secondThread?.park();
+    if (this.#binding.gpu !== false) this.#runBesideGpu(batch, computed);
     const settled = batch.map(async (piece, at) => {
       const used = this.#settle(piece, logits[at] ?? new Uint32Array(0), computed);
       // A sample may fail at once, but the context must not change while the batch runs. If both fail, the batch says why.
@@ -155,6 +164,18 @@ export class Scheduler {
     await Promise.all(settled);
     this.#batch = [];
     this.#afterBatch();
+  }
+
+  /**
+   * With a second thread for samples, eight streams of a 1B model were 16 % faster on an H200; two more threads wait for a
+   * lock in the addon (bench/RESULTS.md, "Models on a GPU").
+   */
+  #runBesideGpu(batch: readonly Piece[], computed: Promise<void>): void {
+    if (batch.length === 1) return;
+    computed.then(
+      () => this.#secondThread?.release(),
+      () => {},
+    );
   }
 
   async #settle(piece: Piece, logits: Uint32Array, computed: Promise<void>): Promise<void> {

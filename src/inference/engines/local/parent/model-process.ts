@@ -29,14 +29,17 @@ const closeGraceMs = 2000;
 /** How long an exit waits for the rest of the child's output. */
 const outputGraceMs = 100;
 
-/** The child does nothing until it gets the message `load`. */
-export function startModelProcess(events: ModelProcessEvents): ModelProcess {
-  const child = fork(entry, [], {
+/**
+ * The child does nothing until it gets the message `load`. With two threads in its pool, a GPU's samples of several
+ * sequences are taken side by side.
+ */
+export function startModelProcess(events: ModelProcessEvents, poolThreads: 1 | 2): ModelProcess {
+  const child = fork(entry, [String(poolThreads)], {
     serialization: 'advanced',
     // The work is native and creates little garbage. With these flags the child's size stays near that of weights and
     // cache.
     execArgv: ['--optimize-for-size', '--max-semi-space-size=1'],
-    env: childEnvironment(process.env),
+    env: childEnvironment(process.env, poolThreads),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let closing = false;
@@ -100,14 +103,12 @@ function watchOutput(child: ChildProcess, output: (line: string) => void): void 
   }
 }
 
-/**
- * Passes on what the loader and GPU drivers need and none of the API's secrets. The pool must have one thread: a sample is
- * queued behind its batch, and a second thread would take it too early. Batches would also move between cores.
- */
-function childEnvironment(parent: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+/** Passes on what the loader and GPU drivers need and none of the API's secrets. */
+function childEnvironment(parent: NodeJS.ProcessEnv, poolThreads: number): NodeJS.ProcessEnv {
   const wanted = /^(PATH|HOME|TMPDIR|LANG|LD_LIBRARY_PATH|(CUDA|NVIDIA|VK|GGML|MESA)_.*)$/;
   const kept = Object.entries(parent).filter(([name]) => wanted.test(name));
-  return { ...Object.fromEntries(kept), ...compileCacheEnvironment(), UV_THREADPOOL_SIZE: '1' };
+  const pool = { UV_THREADPOOL_SIZE: String(poolThreads) };
+  return { ...Object.fromEntries(kept), ...compileCacheEnvironment(), ...pool };
 }
 
 /**
@@ -129,7 +130,7 @@ interface Prepared {
   events: ModelProcessEvents | null;
 }
 
-export function createStandby(start: typeof startModelProcess): Standby {
+export function createStandby(start: (events: ModelProcessEvents) => ModelProcess): Standby {
   let prepared: Prepared | null = null;
   return {
     prepare() {

@@ -72,7 +72,13 @@ export class Supervisor {
   constructor(options: SupervisorOptions, events: SupervisorEvents) {
     this.#options = options;
     this.#events = events;
-    this.#standby = createStandby(options.startProcess ?? startModelProcess);
+    const start = options.startProcess ?? startModelProcess;
+    this.#standby = createStandby((events) => start(events, this.#poolThreads));
+  }
+
+  /** Two if there are kernels for a GPU that may be used. A CPU needs its cores for the model. */
+  get #poolThreads(): 1 | 2 {
+    return this.#gpuFailed || this.#options.toChildOptions().kernels === null ? 1 : 2;
   }
 
   get pid(): number | null {

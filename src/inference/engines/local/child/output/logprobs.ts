@@ -4,6 +4,7 @@
 import type { ChatLogprobs, PromptLogprob, TokenLogprob } from '#inference/engine.ts';
 import type { Binding, RawSampler } from '#inference/engines/local/child/binding.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 
 export interface ScoredToken {
   token: number;
@@ -23,6 +24,9 @@ export function createScorer(binding: Binding): Scorer {
   const { context } = binding;
   const greedy = binding.takeSampler({ temperature: 0, seed: 1 });
   const topSamplers = new Map<number, RawSampler>();
+  /** A pool of two threads scores two sequences at once, but a sampler must be used by one thread at a time. */
+  const mutex = createKeyedMutex();
+  const inTurn = <Result>(work: () => Promise<Result>) => mutex.run('samplers', work);
 
   function topSampler(count: number): RawSampler {
     const known = topSamplers.get(count);
@@ -32,36 +36,34 @@ export function createScorer(binding: Binding): Scorer {
     return sampler;
   }
 
+  async function score(index: number, token: number, top: number): Promise<ScoredToken> {
+    // The greedy sampler selects the most likely token, so its result holds the highest logit too. The total weight
+    // is relative to that logit.
+    const filter: [number[], boolean, boolean, boolean, number] = [[token], false, false, true, 0];
+    const sampled = await context.sampleToken(index, greedy, false, false, filter, true);
+    const logits = toPairs(sampled[3]);
+    const highest = Math.max(...logits.map((pair) => pair.logit));
+    const total = highest + Math.log(sampled[4]);
+    const own = logits.find((pair) => pair.token === token)?.logit ?? Number.NEGATIVE_INFINITY;
+    if (top === 0) return { token, logprob: own - total, top: [] };
+    const best = await context.sampleToken(index, topSampler(top), false, false, true, false);
+    return {
+      token,
+      logprob: own - total,
+      top: toPairs(best[3]).map((pair) => ({ token: pair.token, logprob: pair.logit - total })),
+    };
+  }
+
+  async function rank(index: number, scored: ScoredToken): Promise<number> {
+    const at = scored.top.findIndex(({ token }) => token === scored.token);
+    if (at >= 0) return at + 1;
+    const all = await context.sampleToken(index, greedy, false, false, true, false);
+    return toPairs(all[3]).findIndex(({ token }) => token === scored.token) + 1;
+  }
+
   return {
-    async score(index, token, top) {
-      // The greedy sampler selects the most likely token, so its result holds the highest logit too. The total weight
-      // is relative to that logit.
-      const filter: [number[], boolean, boolean, boolean, number] = [
-        [token],
-        false,
-        false,
-        true,
-        0,
-      ];
-      const sampled = await context.sampleToken(index, greedy, false, false, filter, true);
-      const logits = toPairs(sampled[3]);
-      const highest = Math.max(...logits.map((pair) => pair.logit));
-      const total = highest + Math.log(sampled[4]);
-      const own = logits.find((pair) => pair.token === token)?.logit ?? Number.NEGATIVE_INFINITY;
-      if (top === 0) return { token, logprob: own - total, top: [] };
-      const best = await context.sampleToken(index, topSampler(top), false, false, true, false);
-      return {
-        token,
-        logprob: own - total,
-        top: toPairs(best[3]).map((pair) => ({ token: pair.token, logprob: pair.logit - total })),
-      };
-    },
-    async rank(index, scored) {
-      const at = scored.top.findIndex(({ token }) => token === scored.token);
-      if (at >= 0) return at + 1;
-      const all = await context.sampleToken(index, greedy, false, false, true, false);
-      return toPairs(all[3]).findIndex(({ token }) => token === scored.token) + 1;
-    },
+    score: (index, token, top) => inTurn(() => score(index, token, top)),
+    rank: (index, scored) => inTurn(() => rank(index, scored)),
   };
 }
 
