@@ -3,8 +3,7 @@
 
 import type { FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
-import type { Arrival } from '#accounts/limits/reading.ts';
-import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
+import type { Arrival, RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { LargeBodies } from '#http/body/bodies.ts';
 import { largeBytes } from '#http/body/reader.ts';
 import type { BodyRoom } from '#http/body/room.ts';
