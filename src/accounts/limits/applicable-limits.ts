@@ -1,7 +1,11 @@
 // Reads from the database which limits apply to a request, and what the month has cost so far.
 
-import { type BudgetCosts, readBudgetCosts } from '#accounts/usage/budget-costs.ts';
-import { readMonthlySpend, toMonth, toMonthEnd } from '#accounts/usage/monthly-spend.ts';
+import {
+  type BudgetCosts,
+  readBudgetCosts,
+  readMonthlySpend,
+} from '#accounts/usage/monthly-spend.ts';
+import { toMonth, toMonthEnd } from '#accounts/usage/write-batch.ts';
 import type { Database, LimitColumns, Tx } from '#db/tables.ts';
 import { hasLimit, toLimitSet } from './limit-set.ts';
 import type { LimitScope } from './store.ts';
