@@ -4,7 +4,7 @@
 import assert from 'node:assert';
 import cookie from '@fastify/cookie';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { clientAddress } from '#http/client-address.ts';
+import { clientAddress } from '#http/request-head.ts';
 import type { Clock } from '#lib/clock.ts';
 import { forbidden, invalidCredentials, noCredentials } from '#lib/errors.ts';
 import { maskSecret } from '#lib/secrets/secrets.ts';
