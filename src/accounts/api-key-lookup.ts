@@ -5,7 +5,7 @@
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
-import { createLookupCache } from '#lib/memory/lookup-cache.ts';
+import { createLookupCache } from '#lib/memory/caches.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
 import type { Scope } from './principal.ts';
 

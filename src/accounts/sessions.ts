@@ -5,7 +5,7 @@ import type { Database, SessionRow, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
-import { createLookupCache, type LookupCache } from '#lib/memory/lookup-cache.ts';
+import { createLookupCache, type LookupCache } from '#lib/memory/caches.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import type { Audit } from './audit.ts';
 import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts';

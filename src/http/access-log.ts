@@ -4,7 +4,7 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { LogFn } from 'pino';
 import type { Registry } from 'prom-client';
-import { memoize } from '#lib/memory/memoize.ts';
+import { memoize } from '#lib/memory/caches.ts';
 import { histogram } from '#lib/telemetry/series.ts';
 import { addHeaders, type HeaderList } from './response-headers.ts';
 
