@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { buildHostImage } from '../src/cloud/drivers/incus/image-recipe.ts';
+import { buildHostImage } from '../src/cloud/drivers/incus/images/image-recipe.ts';
 import { startLxd } from '../test/support/lxd/lxd.ts';
 import { startUnixProxy } from '../test/support/unix-proxy.ts';
 

@@ -4,11 +4,12 @@
 import assert from 'node:assert';
 import cookie from '@fastify/cookie';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ApiKeys } from '#accounts/keys/api-keys.ts';
+import type { Sessions } from '#accounts/people/sessions.ts';
 import { clientAddress } from '#http/request-head.ts';
 import type { Clock } from '#lib/clock.ts';
 import { forbidden, invalidCredentials, noCredentials } from '#lib/errors.ts';
 import { maskSecret } from '#lib/secrets/secrets.ts';
-import type { ApiKeys } from './api-keys.ts';
 import {
   checkRole,
   type KeyPrincipal,
@@ -17,7 +18,6 @@ import {
   type Scope,
   type SessionPrincipal,
 } from './principal.ts';
-import type { Sessions } from './sessions.ts';
 
 /**
  * Name of the session's cookie. Over TLS it has the prefix that makes browsers refuse one that another host of the

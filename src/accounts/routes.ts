@@ -4,15 +4,20 @@ import cookie from '@fastify/cookie';
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { AuditLog } from '#accounts/audit/audit-log.ts';
+import type { ListedApiKey } from '#accounts/keys/api-key-list.ts';
+import type { ApiKeys } from '#accounts/keys/api-keys.ts';
 import { toWireLimits } from '#accounts/limits/limit-set.ts';
 import type { LimitSettings } from '#accounts/limits/settings.ts';
 import type { SpendReport } from '#accounts/limits/spend-report.ts';
+import type { Invitations } from '#accounts/people/invitations.ts';
+import type { MemberRow, Members } from '#accounts/people/members.ts';
+import type { PasswordResets } from '#accounts/people/password-resets.ts';
+import type { Sessions } from '#accounts/people/sessions.ts';
+import type { SignedIn, SignIn } from '#accounts/people/sign-in.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { clientAddress } from '#http/request-head.ts';
-import { toReadable } from '#lib/email.ts';
-import type { ListedApiKey } from './api-key-list.ts';
-import type { ApiKeys } from './api-keys.ts';
-import type { AuditLog } from './audit-log.ts';
+import { toReadable } from '#lib/text/email.ts';
 import {
   type Authenticator,
   deviceCookie,
@@ -21,10 +26,7 @@ import {
   sessionOf,
 } from './authenticate.ts';
 import { accountsErrorFormat } from './errors.ts';
-import type { Invitations } from './invitations.ts';
-import type { MemberRow, Members } from './members.ts';
 import { toPageOptions } from './paging.ts';
-import type { PasswordResets } from './password-resets.ts';
 import { type Role, scopes } from './principal.ts';
 import {
   type ApiKey,
@@ -46,8 +48,6 @@ import {
   RoleChange,
   type Spend,
 } from './schema.ts';
-import type { Sessions } from './sessions.ts';
-import type { SignedIn, SignIn } from './sign-in.ts';
 
 export interface AccountParts {
   authenticator: Authenticator;

@@ -13,7 +13,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { makeDataDirectory } from '#db/data-directory.ts';
 import { migrationNames } from '#db/migrate.ts';
-import { type DataLock, lockData } from '#lib/data-lock.ts';
+import { type DataLock, lockData } from '#lib/computer/data-lock.ts';
 import { StartError, toReason } from '#lib/start-error.ts';
 import { readManifest, unpackArchive } from './archive.ts';
 import { checkDatabase } from './database-copy.ts';

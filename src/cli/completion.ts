@@ -2,7 +2,7 @@
 // the tree of commands, so it knows all of them.
 
 import { Argument, Command } from 'commander';
-import { shellQuote } from '#lib/shell-quote.ts';
+import { shellQuote } from '#lib/text/shell-quote.ts';
 
 interface Choice {
   readonly word: string;

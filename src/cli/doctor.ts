@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { programName } from '#config/environment.ts';
 import { ConfigError } from '#config/error.ts';
 import { loadConfig } from '#config/load.ts';
-import { toPrintable } from '#lib/printable.ts';
+import { toPrintable } from '#lib/text/printable.ts';
 import type { Check } from '#server/doctor.ts';
 import { CliError, printJson, wrapText } from './output.ts';
 import { addSettings, explainStart, readSettings } from './serve.ts';

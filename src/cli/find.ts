@@ -1,6 +1,6 @@
 // Finds the one thing that a person names by its id, by a name or label, or by the first characters of its id.
 
-import { nearest } from '#lib/nearest.ts';
+import { nearest } from '#lib/text/nearest.ts';
 import { CliError } from './output.ts';
 
 export interface Kind<Item> {

@@ -1,6 +1,6 @@
 // What commands print: tables for people, JSON for programs, and the error that ends a command.
 
-import { toPrintable } from '#lib/printable.ts';
+import { toPrintable } from '#lib/text/printable.ts';
 
 /** Ends the command: prints the message, unless it is empty, to stderr and exits with the code. */
 export class CliError extends Error {

@@ -1,7 +1,7 @@
 // Progress of slow work on stderr: a bar or a spinner by `@clack/prompts` on a terminal, plain lines
 // elsewhere. While it is shown, Ctrl-C prints what goes on without this command and exits with code 130.
 
-import { toDuration, toSize } from '#lib/format.ts';
+import { toDuration, toSize } from '#lib/text/format.ts';
 
 export interface ByteProgress {
   show(done: number, note?: string): void;

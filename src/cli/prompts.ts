@@ -2,7 +2,7 @@
 // read from standard input line by line, and destructive commands refuse to run unless --yes is given.
 
 import { createInterface } from 'node:readline';
-import { toPrintable } from '#lib/printable.ts';
+import { toPrintable } from '#lib/text/printable.ts';
 import { CliError } from './output.ts';
 
 export interface Question {

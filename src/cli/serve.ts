@@ -11,7 +11,7 @@ import { type Flags, loadConfig } from '#config/load.ts';
 import { overrides } from '#config/overrides.ts';
 import type { Config } from '#config/schema.ts';
 import { findKernels } from '#gpu/kernels.ts';
-import { shareCompileCache } from '#lib/compile-cache.ts';
+import { shareCompileCache } from '#lib/computer/compile-cache.ts';
 import { StartError } from '#lib/start-error.ts';
 import type { RunningServer } from '#server/start.ts';
 import { CliError, wrapText } from './output.ts';

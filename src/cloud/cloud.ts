@@ -1,7 +1,7 @@
 // Builds the cloud from its parts: rows and routes on one side, drivers on the other, the reconciler between.
 
 import type { Logger } from 'pino';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { type AuditEvents, createAuditEvents } from '#cloud/api/audit-events.ts';
 import { ensureFileHosts, type FileHost } from '#cloud/hosts/file-hosts.ts';
 import { createHostChanges, type HostChanges } from '#cloud/hosts/host-changes.ts';
@@ -29,7 +29,7 @@ import { createFilesystems, type Filesystems } from '#cloud/resources/filesystem
 import { type AccountFirewall, createAccountFirewall } from '#cloud/resources/firewall.ts';
 import { createRulesets, type Rulesets } from '#cloud/resources/rulesets.ts';
 import { createSshKeys, type SshKeys } from '#cloud/resources/ssh-keys.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 

@@ -4,7 +4,7 @@
 import { toSpec } from '#deployments/spec.ts';
 import { builtinModels } from '#inference/models/builtin-models.ts';
 import { Refusal } from '#lib/errors.ts';
-import { nearest } from '#lib/nearest.ts';
+import { nearest } from '#lib/text/nearest.ts';
 import type { PlaceOf } from './place.ts';
 import type { Config } from './schema.ts';
 

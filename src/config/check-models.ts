@@ -2,7 +2,7 @@
 // backends, and API keys that are in the environment.
 
 import { builtinModels, standInNames } from '#inference/models/builtin-models.ts';
-import { nearest } from '#lib/nearest.ts';
+import { nearest } from '#lib/text/nearest.ts';
 import type { PlaceOf } from './place.ts';
 import type { Config } from './schema.ts';
 

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { parseAddressList } from '#lib/address-list.ts';
+import { parseAddressList } from '#lib/network/address-list.ts';
 import { toReason } from '#lib/start-error.ts';
 import { checkDeployments } from './check-deployments.ts';
 import { checkModels } from './check-models.ts';

@@ -1,8 +1,8 @@
 // A schema violation in words: what is wrong, what is allowed, and the name that was probably meant.
 
 import type { TSchema } from 'typebox';
-import { nearest } from '#lib/nearest.ts';
 import { toPathText, type Violation, valueAt } from '#lib/schema/validation-error.ts';
+import { nearest } from '#lib/text/nearest.ts';
 import { ConfigSchema } from './schema.ts';
 
 export function explain(violation: Violation, tree: unknown): string {

@@ -1,7 +1,7 @@
 // Counts the rows of a query, for limits that are checked in the transaction that adds a row.
 
 import type { SelectQueryBuilder } from 'kysely';
-import type { Tables } from './tables.ts';
+import type { Tables } from '#db/tables/tables.ts';
 
 export async function countRows<Table extends keyof Tables>(
   rows: SelectQueryBuilder<Tables, Table, object>,

@@ -2,8 +2,8 @@
 // change is a compare-and-set, so a row survives its process, and what a process without the lease writes is dropped.
 
 import type { Expression, ExpressionBuilder, SqlBool, UpdateObject } from 'kysely';
+import type { Database, Tables, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { Database, Tables, Tx } from './tables.ts';
 
 const ids = { batches: 'id', weight_pulls: 'id', response_runs: 'response_id' } as const;
 

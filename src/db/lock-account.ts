@@ -1,7 +1,7 @@
 // Serializes transactions of an account, so that limits on counts hold under concurrency. A write that changes
 // nothing locks the row on PostgreSQL; on SQLite the transaction already holds the only write lock.
 
-import type { Tx } from './tables.ts';
+import type { Tx } from '#db/tables/tables.ts';
 
 export async function lockAccount(tx: Tx, accountId: string): Promise<void> {
   await tx

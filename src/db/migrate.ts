@@ -33,7 +33,7 @@ import * as restingReplicas from '#db/migrations/0026-resting-replicas.ts';
 import * as servers from '#db/migrations/0028-servers.ts';
 import * as pullOrders from '#db/migrations/0029-pull-orders.ts';
 import * as responseIndex from '#db/migrations/0030-response-index.ts';
-import type { Database } from './tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 
 const migrations: Record<string, Migration> = {
   '0001-house': house,

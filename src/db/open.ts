@@ -4,13 +4,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
 import { type Dialect, Kysely } from 'kysely';
+import { createSqliteDialect } from '#db/sqlite/sqlite.ts';
+import type { Database, Tables } from '#db/tables/tables.ts';
 import { Refusal } from '#lib/errors.ts';
 import { StartError, toReason } from '#lib/start-error.ts';
 import { makeDataDirectory } from './data-directory.ts';
 import { DatabaseHealth } from './health.ts';
 import { checkMigrated, migrate } from './migrate.ts';
-import { createSqliteDialect } from './sqlite.ts';
-import type { Database, Tables } from './tables.ts';
 
 export interface DatabaseOptions {
   /** A `postgres://` address; null for SQLite in the data directory. */
@@ -65,6 +65,6 @@ async function createDialect(
   health: DatabaseHealth,
 ): Promise<Dialect> {
   if (url === null) return createSqliteDialect(sqliteFile(dataDir));
-  const { createPostgresDialect } = await import('./postgres.ts');
+  const { createPostgresDialect } = await import('#db/postgres/postgres.ts');
   return createPostgresDialect(url, poolSize, health);
 }

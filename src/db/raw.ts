@@ -2,7 +2,7 @@
 // for the writer's thread, which does not load Kysely.
 
 import { CompiledQuery, PostgresAdapter } from 'kysely';
-import type { Database, Tx } from './tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 
 export interface RawTx {
   readonly isPostgres: boolean;

@@ -1,9 +1,9 @@
 // Deployments as people read and change them. Changes are written as rows, which the servers then follow.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import { readCost } from '#deployments/cost/cost-view.ts';
 import type { DeploymentRuns } from '#deployments/cost/runs.ts';
 import type { Engines } from '#deployments/engines/engines.ts';

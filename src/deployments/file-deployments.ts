@@ -2,8 +2,8 @@
 // created is taken over.
 
 import { isDeepStrictEqual } from 'node:util';
-import { type Actor, type Audit, system } from '#accounts/audit.ts';
-import type { Tx } from '#db/tables.ts';
+import { type Actor, type Audit, system } from '#accounts/audit/audit.ts';
+import type { Tx } from '#db/tables/tables.ts';
 import type { DeploymentRows } from './rows.ts';
 import type { NewDeployment } from './schema.ts';
 import { toSpec } from './spec.ts';

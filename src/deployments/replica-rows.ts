@@ -1,7 +1,7 @@
 // Replicas on machines as rows, so that a server that was killed finds its machines again. A row is written with its
 // instance and deleted when that is told to terminate, each in one transaction.
 
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { EngineOrder } from '#deployments/engines/engine.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import type { Rest, Resting } from './ladder.ts';

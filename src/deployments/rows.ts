@@ -2,9 +2,9 @@
 // server by the one that it was created on, machines by any.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { DeploymentRow } from '#db/deployment-row.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { DeploymentRow } from '#db/tables/deployment-row.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { Seal } from '#lib/secrets/seal.ts';

@@ -1,6 +1,6 @@
 // Times with a higher minimum of replicas, so that they are warm before people arrive. Pure.
 
-import { type TimeWindow, weekdays } from '#lib/schedule-text.ts';
+import { type TimeWindow, weekdays } from '#lib/text/schedule-text.ts';
 
 /** Returns the highest minimum of the times that a moment is in; 0 if it is in none. */
 export type Schedule = (at: number) => number;

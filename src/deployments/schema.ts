@@ -1,7 +1,7 @@
 // Wire types of deployments. Times are ISO 8601.
 
-import { weekdays } from '#lib/schedule-text.ts';
 import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { weekdays } from '#lib/text/schedule-text.ts';
 
 const closed = { additionalProperties: false } as const;
 const Nullable = Type.Union([Type.String(), Type.Null()]);

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { queryNvidiaSmi } from '#lib/nvidia-smi.ts';
+import { queryNvidiaSmi } from '#lib/computer/nvidia-smi.ts';
 import { GpuError } from './errors.ts';
 import type { KernelKind } from './packages.ts';
 

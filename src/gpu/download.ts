@@ -7,7 +7,7 @@ import { mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { x } from 'tar';
-import { readFreeBytes } from '#lib/disk-space.ts';
+import { readFreeBytes } from '#lib/computer/disk-space.ts';
 import { type FileSource, GrowingFile, type Progress } from '#lib/growing-file.ts';
 import { GpuError } from './errors.ts';
 import { gpuFolder } from './kernels.ts';

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { readLlamaRelease } from '#lib/llama-libraries.ts';
+import { readLlamaRelease } from '#lib/computer/llama-libraries.ts';
 
 export const gpuFolder = (dataDir: string) => join(dataDir, 'gpu');
 

@@ -1,7 +1,7 @@
 // GPU memory that other programs of this computer use.
 
-import { type GpuProcess, readGpuProcesses } from '#lib/nvidia-smi.ts';
-import { findTree, readProcesses } from '#lib/process-memory.ts';
+import { type GpuProcess, readGpuProcesses } from '#lib/computer/nvidia-smi.ts';
+import { findTree, readProcesses } from '#lib/computer/process-memory.ts';
 
 /** Bytes by UUID of the GPU. Programs that this process started are not counted. Empty if it can't be measured. */
 export async function measureForeignMemory(): Promise<ReadonlyMap<string, number>> {

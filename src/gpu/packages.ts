@@ -1,7 +1,7 @@
 // The npm packages that the GPU commands download, pinned as a lock file would: not everyone has a GPU, and together
 // they are larger than all of Millrace. They follow the version of `@node-llama-cpp/linux-x64` in package.json.
 
-import { llamaVersion } from '#lib/llama-libraries.ts';
+import { llamaVersion } from '#lib/computer/llama-libraries.ts';
 import { cudaLibrary, vulkanLibrary } from './kernels.ts';
 
 export interface PinnedPackage {

@@ -3,7 +3,7 @@
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Bodies, type BodyRules, createBodies, discard } from '#http/body/bodies.ts';
-import { isDiskFullCode } from '#lib/disk-space.ts';
+import { isDiskFullCode } from '#lib/computer/disk-space.ts';
 import {
   diskFull,
   internal,

@@ -87,13 +87,13 @@ export const toHelpFolder = () =>
 
 /** Sources outside of web whose code, and not only its types, is part of the dashboard. */
 export const sharedSources = [
-  'src/lib/deployment-name.ts',
-  'src/lib/format.ts',
-  'src/lib/ladder-text.ts',
+  'src/lib/text/deployment-name.ts',
+  'src/lib/text/format.ts',
+  'src/lib/text/ladder-text.ts',
   'src/lib/read-events.ts',
-  'src/lib/schedule-text.ts',
+  'src/lib/text/schedule-text.ts',
   'src/lib/schema/pattern-words.ts',
-  'src/lib/weights-text.ts',
+  'src/lib/text/weights-text.ts',
   'src/server/openapi/introduction.ts',
 ];
 

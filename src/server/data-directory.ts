@@ -3,7 +3,7 @@
 import { finishRestore } from '#backup/pending-restore.ts';
 import type { Config } from '#config/schema.ts';
 import { makeDataDirectory } from '#db/data-directory.ts';
-import { type DataLock, lockData } from '#lib/data-lock.ts';
+import { type DataLock, lockData } from '#lib/computer/data-lock.ts';
 
 /**
  * Returns null if servers may share the directory, which is so when all state is in PostgreSQL and this host

@@ -16,7 +16,7 @@ import { GpuError } from '#gpu/errors.ts';
 import { findKernels } from '#gpu/kernels.ts';
 import { PullError } from '#inference/weights/errors.ts';
 import { Hub } from '#inference/weights/hub.ts';
-import { createDiskSpace } from '#lib/disk-space.ts';
+import { createDiskSpace } from '#lib/computer/disk-space.ts';
 import { StartError, toReason } from '#lib/start-error.ts';
 import { toUrl } from '#server/options/address.ts';
 

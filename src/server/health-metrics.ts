@@ -2,7 +2,7 @@
 
 import { Gauge, type Registry } from 'prom-client';
 import type { DatabaseHealth } from '#db/health.ts';
-import type { DiskSpace } from '#lib/disk-space.ts';
+import type { DiskSpace } from '#lib/computer/disk-space.ts';
 
 export function watchHealth(registry: Registry, health: DatabaseHealth, disk: DiskSpace): void {
   new Gauge({

@@ -2,9 +2,9 @@
 
 import { sql } from 'kysely';
 import type { DatabaseHealth } from '#db/health.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
-import type { DiskSpace } from '#lib/disk-space.ts';
+import type { DiskSpace } from '#lib/computer/disk-space.ts';
 
 export interface ReadinessParts {
   db: Database;

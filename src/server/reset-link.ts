@@ -1,7 +1,7 @@
 // Creates a reset link from outside a running server, for `millrace team reset`.
 
-import { createAudit } from '#accounts/audit.ts';
-import { createPasswordResets } from '#accounts/password-resets.ts';
+import { createAudit } from '#accounts/audit/audit.ts';
+import { createPasswordResets } from '#accounts/people/password-resets.ts';
 import type { Config } from '#config/schema.ts';
 import { openExistingDatabase } from '#db/open.ts';
 import { systemClock } from '#lib/clock.ts';

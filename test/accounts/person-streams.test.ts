@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import Fastify from 'fastify';
 import type { Authenticator } from '#accounts/authenticate.ts';
-import { createPersonStreams } from '#accounts/person-streams.ts';
+import { createPersonStreams } from '#accounts/people/person-streams.ts';
 
 test('a client that left before its stream was opened does not count', async (t) => {
   const app = Fastify();

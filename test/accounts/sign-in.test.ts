@@ -2,13 +2,13 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import { createAudit } from '#accounts/audit.ts';
-import { createDevices } from '#accounts/devices.ts';
-import { Invitations } from '#accounts/invitations.ts';
-import { createPasswordResets } from '#accounts/password-resets.ts';
-import { Sessions } from '#accounts/sessions.ts';
-import { SignIn } from '#accounts/sign-in.ts';
-import { createThrottle, toNetwork } from '#accounts/throttle.ts';
+import { createAudit } from '#accounts/audit/audit.ts';
+import { createDevices } from '#accounts/people/devices.ts';
+import { Invitations } from '#accounts/people/invitations.ts';
+import { createPasswordResets } from '#accounts/people/password-resets.ts';
+import { Sessions } from '#accounts/people/sessions.ts';
+import { SignIn } from '#accounts/people/sign-in.ts';
+import { createThrottle, toNetwork } from '#accounts/people/throttle.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';

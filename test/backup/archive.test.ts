@@ -22,8 +22,8 @@ import { restoreBackup, verifyBackup } from '#backup/restore.ts';
 import { migrationNames } from '#db/migrate.ts';
 import * as house from '#db/migrations/0001-house.ts';
 import { openDatabase } from '#db/open.ts';
-import { createSqliteDialect } from '#db/sqlite.ts';
-import { lockData } from '#lib/data-lock.ts';
+import { createSqliteDialect } from '#db/sqlite/sqlite.ts';
+import { lockData } from '#lib/computer/data-lock.ts';
 import { makeFolder, runMillrace } from '#test/support/process.ts';
 
 const watcher = { onProgress: () => {}, signal: new AbortController().signal };

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createPlainLines, createRate, describeBytes } from '#cli/progress.ts';
-import { toDuration, toSize } from '#lib/format.ts';
+import { toDuration, toSize } from '#lib/text/format.ts';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';

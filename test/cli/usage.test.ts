@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { UsageSummary } from '#accounts/usage/schema.ts';
 import type { InstanceTypes, InstanceUsage } from '#cloud/schema.ts';
-import { toMoney } from '#lib/format.ts';
+import { toMoney } from '#lib/text/format.ts';
 import { model, startPricedModel } from '#test/support/limits/callers.ts';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';

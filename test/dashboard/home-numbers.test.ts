@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
-import { toHourlyPrice, toPercent, toSize, toTokenPrice } from '#lib/format.ts';
+import { toHourlyPrice, toPercent, toSize, toTokenPrice } from '#lib/text/format.ts';
 import { toProjection } from '../../web/src/home/projection.ts';
 import { toSpeed } from '../../web/src/usage/request-speed.ts';
 import { toLastWeek } from '../../web/src/usage/time-range.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { toDuration, toHours, toMoney } from '#lib/format.ts';
+import { toDuration, toHours, toMoney } from '#lib/text/format.ts';
 import { toCsv } from '../../web/src/format/csv.ts';
 import { findTagError, toTag } from '../../web/src/machines/tags.ts';
 import { toChartData } from '../../web/src/usage/chart-data.ts';

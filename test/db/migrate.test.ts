@@ -8,9 +8,9 @@ import { test } from 'node:test';
 import { Kysely, sql } from 'kysely';
 import { checkMigrated, migrate, migrationNames } from '#db/migrate.ts';
 import { openDatabase, openExistingDatabase } from '#db/open.ts';
-import { createPostgresDialect } from '#db/postgres.ts';
-import { createSqliteDialect } from '#db/sqlite.ts';
-import type { Database, Tables } from '#db/tables.ts';
+import { createPostgresDialect } from '#db/postgres/postgres.ts';
+import { createSqliteDialect } from '#db/sqlite/sqlite.ts';
+import type { Database, Tables } from '#db/tables/tables.ts';
 import { createDatabase, databases } from '#test/support/databases.ts';
 
 for (const database of databases) {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { sql } from 'kysely';
 import { openDatabase } from '#db/open.ts';
-import { commitQuickly } from '#db/quick-commit.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import { commitQuickly } from '#db/sqlite/quick-commit.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import { createDatabase, stopOwnPostgres } from '#test/support/databases.ts';
 import { makeFolder } from '#test/support/process.ts';
 

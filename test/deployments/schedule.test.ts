@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, before, describe, test } from 'node:test';
 import { createSchedule } from '#deployments/schedule.ts';
-import { parseTimeWindow, type TimeWindow, toTimeText } from '#lib/schedule-text.ts';
+import { parseTimeWindow, type TimeWindow, toTimeText } from '#lib/text/schedule-text.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';

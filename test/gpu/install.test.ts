@@ -24,7 +24,7 @@ import { GpuError } from '#gpu/errors.ts';
 import { installKernels } from '#gpu/install.ts';
 import { cudaLibrary, findKernels, gpuFolder, kernelsFolder, vulkanLibrary } from '#gpu/kernels.ts';
 import { kernelPackages, type PinnedPackage } from '#gpu/packages.ts';
-import { llamaVersion } from '#lib/llama-libraries.ts';
+import { llamaVersion } from '#lib/computer/llama-libraries.ts';
 import millrace from '../../package.json' with { type: 'json' };
 
 const kernels = Buffer.alloc(3_000_000, 'kernels of a GPU');

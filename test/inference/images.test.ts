@@ -10,7 +10,7 @@ import type { Task } from '#inference/engine.ts';
 import { InferenceError } from '#inference/errors.ts';
 import type { FetchOptions } from '#inference/images/fetch-image.ts';
 import { imageBounds, inlineMedia } from '#inference/images/remote-media.ts';
-import { isPublicAddress } from '#lib/public-address.ts';
+import { isPublicAddress } from '#lib/network/public-address.ts';
 import { certificate, certificateKey } from '#test/support/certificate.ts';
 import { gatewayModel, startGateway } from '#test/support/gateway.ts';
 import { listen } from '#test/support/listen.ts';

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 
 test('what a process has compiled can be read by other users', () => {
   const NODE_COMPILE_CACHE = mkdtempSync(join(tmpdir(), 'millrace-cache-'));
-  const module = new URL('../../src/lib/compile-cache.ts', import.meta.url).href;
+  const module = new URL('../../src/lib/computer/compile-cache.ts', import.meta.url).href;
   // Killed, because Node writes the cache once more when it exits.
   const code = `
     const { shareCompileCache } = await import('${module}');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { toAddress, toReadable } from '#lib/email.ts';
+import { toAddress, toReadable } from '#lib/text/email.ts';
 
 test('an international domain is stored in ASCII and shown in its own script', () => {
   const stored = toAddress('Owner@Bücher.example');

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { measureForeignMemory } from '#gpu/memory-in-use.ts';
-import { readGpuStats, toFields, toGpuStats } from '#lib/nvidia-smi.ts';
+import { readGpuStats, toFields, toGpuStats } from '#lib/computer/nvidia-smi.ts';
 import { useNvidiaSmi } from '#test/support/nvidia-smi.ts';
 
 describe('GPUs of this computer', () => {

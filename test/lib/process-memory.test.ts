@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
-import { findTree, readProcesses, sumBytes, toProcess } from '#lib/process-memory.ts';
+import { findTree, readProcesses, sumBytes, toProcess } from '#lib/computer/process-memory.ts';
 
 describe('a process tree', () => {
   const toOne = (pid: number, parent: number, session: number) => ({

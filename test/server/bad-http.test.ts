@@ -10,7 +10,7 @@ import { request as requestTls } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { createIdentity } from '#cloud/drivers/incus/client-certificate.ts';
+import { createIdentity } from '#cloud/drivers/incus/daemon/client-certificate.ts';
 import { createBadHttpHandler } from '#server/bad-http.ts';
 import { gatewayModel as model, startGateway } from '#test/support/gateway.ts';
 import { listen } from '#test/support/listen.ts';

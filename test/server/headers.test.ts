@@ -9,7 +9,7 @@ import { request as requestTls } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { createIdentity } from '#cloud/drivers/incus/client-certificate.ts';
+import { createIdentity } from '#cloud/drivers/incus/daemon/client-certificate.ts';
 import { findFreePort } from '#test/support/free-port.ts';
 import { gatewayModel as model, startGateway } from '#test/support/gateway.ts';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';

@@ -1,7 +1,7 @@
 // The plan of a database for the queries of a call, for tests that a query reads an index.
 
 import { CompiledQuery, type RootOperationNode, SqliteAdapter } from 'kysely';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 
 /** Runs `ask` and returns the plans of its queries. */
 export async function explain(

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { createDatabase, type DatabaseKind } from './databases.ts';
 import { makeFolder, type RunningProcess, serveMillrace } from './process.ts';

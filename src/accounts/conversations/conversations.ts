@@ -2,12 +2,12 @@
 // may read it while it is shared; to anyone else it does not exist.
 
 import { sql } from 'kysely';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import { toRawTx } from '#db/raw.ts';
-import type { ConversationRow, Database, Tx } from '#db/tables.ts';
+import type { ConversationRow, Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { conflict, invalidBody, notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';

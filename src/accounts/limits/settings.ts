@@ -2,7 +2,7 @@
 // second: that is how much later a limit changed by another process applies here. While the database is unavailable,
 // limits that were read in the last minutes apply.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import type { Limits as WireLimits } from '#accounts/schema.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '#accounts/usage/monthly-spend.ts';
 import { toMonth, toMonthEnd } from '#accounts/usage/write-batch.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, LimitColumns, Tx } from '#db/tables.ts';
+import type { Database, LimitColumns, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { createLookupCache } from '#lib/memory/caches.ts';

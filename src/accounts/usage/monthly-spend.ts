@@ -2,7 +2,7 @@
 // a moment ago; and the costs that a budget is checked against, which contain running requests of other servers too.
 
 import { sql } from 'kysely';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { toMonthEnd } from './write-batch.ts';
 
 export interface MonthlySpend {

@@ -3,7 +3,7 @@
 
 import { sql } from 'kysely';
 import { toRawTx } from '#db/raw.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { addNames, toDay, toRequestRows } from './names.ts';
 import { addSums, sumRows } from './write-batch.ts';

@@ -2,9 +2,9 @@
 // The file's size is bounded: a row that does not fit is refused.
 
 import { existsSync } from 'node:fs';
-import { createPrivately } from '#db/sqlite.ts';
-import { openSqlite, type SqliteConnection } from '#db/sqlite-connection.ts';
-import type { UsageRequestRow } from '#db/tables.ts';
+import { createPrivately } from '#db/sqlite/sqlite.ts';
+import { openSqlite, type SqliteConnection } from '#db/sqlite/sqlite-connection.ts';
+import type { UsageRequestRow } from '#db/tables/tables.ts';
 
 export interface Spool {
   /** Number of rows that wait, without those set aside. It is kept in memory: reading it costs nothing. */

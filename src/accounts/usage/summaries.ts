@@ -1,7 +1,7 @@
 // Usage over time from the hourly sums. A query reads rows per step and group, not per request.
 
 import { type RawBuilder, sql } from 'kysely';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { toDollars } from './dollars.ts';
 import type { Grouping, Step, UsageBucket } from './schema.ts';

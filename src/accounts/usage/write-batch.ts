@@ -3,7 +3,7 @@
 // neither changed nor counted again. Imports no Kysely, because the writer's thread runs it on SQLite.
 
 import type { RawTx } from '#db/raw.ts';
-import type { SpendRow, StoredUsageRow, UsageHourRow, UsageRequestRow } from '#db/tables.ts';
+import type { SpendRow, StoredUsageRow, UsageHourRow, UsageRequestRow } from '#db/tables/tables.ts';
 import { toRequestRows, toStoredRows } from './names.ts';
 import { addEach, createUpsert, type UpsertOptions } from './upsert.ts';
 

@@ -5,8 +5,8 @@
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { RawTx } from '#db/raw.ts';
-import { openSqlite } from '#db/sqlite-connection.ts';
-import type { UsageRequestRow } from '#db/tables.ts';
+import { openSqlite } from '#db/sqlite/sqlite-connection.ts';
+import type { UsageRequestRow } from '#db/tables/tables.ts';
 import { ready } from '#lib/async/thread.ts';
 import { writeBatch } from './write-batch.ts';
 import type { WriteResult } from './writer.ts';

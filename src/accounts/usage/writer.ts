@@ -3,7 +3,7 @@
 
 import assert from 'node:assert';
 import { toRawTx } from '#db/raw.ts';
-import type { Database, UsageRequestRow } from '#db/tables.ts';
+import type { Database, UsageRequestRow } from '#db/tables/tables.ts';
 import { createThread } from '#lib/async/thread.ts';
 import { writeBatch } from './write-batch.ts';
 

@@ -6,7 +6,7 @@ import { Command } from 'commander';
 import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import { report } from '#cli/output.ts';
 import type { Config } from '#config/schema.ts';
-import { toSize } from '#lib/format.ts';
+import { toSize } from '#lib/text/format.ts';
 import millrace from '../../../package.json' with { type: 'json' };
 import { notIncluded, watched, withoutPassword } from './report.ts';
 

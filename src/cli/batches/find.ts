@@ -3,7 +3,7 @@
 import type { Client } from '#cli/client.ts';
 import { findOnly } from '#cli/find.ts';
 import type { BatchObject } from '#inference/apis/batches/schema.ts';
-import { toCount } from '#lib/format.ts';
+import { toCount } from '#lib/text/format.ts';
 
 export const batchesPath = '/v1/batches';
 

@@ -4,7 +4,7 @@ import { createInterface, type Interface } from 'node:readline';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
-import { toPrintable } from '#lib/printable.ts';
+import { toPrintable } from '#lib/text/printable.ts';
 import { createWriter, type Message, noteStandIn, streamAnswer } from './answer.ts';
 import { chooseModel, requireModel } from './choose-model.ts';
 

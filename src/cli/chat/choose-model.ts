@@ -6,7 +6,7 @@ import { type Client, RefusedError } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
 import type { Model } from '#inference/schema.ts';
-import { nearest } from '#lib/nearest.ts';
+import { nearest } from '#lib/text/nearest.ts';
 
 /** The default of the playground. */
 const preferred = 'llama3.1-8b-instruct';

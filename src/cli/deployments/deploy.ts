@@ -6,7 +6,7 @@ import { type Client, createClient } from '#cli/client.ts';
 import { CliError, report } from '#cli/output.ts';
 import { startStatusProgress } from '#cli/progress.ts';
 import { type DeploymentView, deploymentEngines, type NewDeployment } from '#deployments/schema.ts';
-import { toDeploymentName } from '#lib/deployment-name.ts';
+import { toDeploymentName } from '#lib/text/deployment-name.ts';
 import { deploymentsPath, toPath } from './find.ts';
 import { type DeploymentOptions, toChange, withDeploymentOptions } from './options.ts';
 

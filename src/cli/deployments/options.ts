@@ -10,8 +10,8 @@ import {
   type DeploymentView,
   deploymentEngines,
 } from '#deployments/schema.ts';
-import { parseTimeWindow, type TimeWindow } from '#lib/schedule-text.ts';
 import { toReason } from '#lib/start-error.ts';
+import { parseTimeWindow, type TimeWindow } from '#lib/text/schedule-text.ts';
 
 export interface DeploymentOptions {
   engine?: DeploymentView['engine'];

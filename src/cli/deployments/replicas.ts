@@ -3,7 +3,7 @@
 import { toTable } from '#cli/output.ts';
 import type { DeploymentView, ReplicaView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
-import { toBinarySize, toBinarySizeOf, toDuration } from '#lib/format.ts';
+import { toBinarySize, toBinarySizeOf, toDuration } from '#lib/text/format.ts';
 
 const toName = (id: string) => id.slice(0, 8);
 

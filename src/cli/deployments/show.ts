@@ -6,10 +6,10 @@ import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
 import type { CostView, DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
-import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/format.ts';
-import { toLadderText } from '#lib/ladder-text.ts';
-import { toTimeText } from '#lib/schedule-text.ts';
-import { toWeightsText } from '#lib/weights-text.ts';
+import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/text/format.ts';
+import { toLadderText } from '#lib/text/ladder-text.ts';
+import { toTimeText } from '#lib/text/schedule-text.ts';
+import { toWeightsText } from '#lib/text/weights-text.ts';
 import { deploymentArgument, getDeployment, listDeployments, toPath } from './find.ts';
 import { explainMissing, renderReplicas } from './replicas.ts';
 

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
-import { toHourlyPrice } from '#lib/format.ts';
+import { toHourlyPrice } from '#lib/text/format.ts';
 import { listInstances } from './find.ts';
 import { explainInstances } from './reasons.ts';
 

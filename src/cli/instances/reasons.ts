@@ -6,7 +6,7 @@ import { loadCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
 import { programName } from '#config/environment.ts';
-import { toPrintable } from '#lib/printable.ts';
+import { toPrintable } from '#lib/text/printable.ts';
 
 interface Detail {
   id: string;

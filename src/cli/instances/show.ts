@@ -3,8 +3,8 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { addView } from '#cli/view.ts';
-import { toHourlyPrice } from '#lib/format.ts';
-import { toPrintable } from '#lib/printable.ts';
+import { toHourlyPrice } from '#lib/text/format.ts';
+import { toPrintable } from '#lib/text/printable.ts';
 import { listInstances, pickInstance } from './find.ts';
 import { explainInstances } from './reasons.ts';
 

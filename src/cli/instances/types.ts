@@ -5,7 +5,7 @@ import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { addView } from '#cli/view.ts';
 import type { InstanceTypes } from '#cloud/schema.ts';
-import { toHourlyPrice } from '#lib/format.ts';
+import { toHourlyPrice } from '#lib/text/format.ts';
 
 export function typesCommand(): Command {
   const command = new Command('types')

@@ -3,7 +3,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Limits } from '#accounts/schema.ts';
 import { CliError } from '#cli/output.ts';
-import { toMoney } from '#lib/format.ts';
+import { toMoney } from '#lib/text/format.ts';
 
 /** `none` instead of null: commander takes null as an option that was not given. */
 type Given = number | 'none';

@@ -7,7 +7,7 @@ import { toTable } from '#cli/output.ts';
 import { listAll, parseLimit } from '#cli/pages.ts';
 import { toMinute } from '#cli/time.ts';
 import { addView } from '#cli/view.ts';
-import { toMoney } from '#lib/format.ts';
+import { toMoney } from '#lib/text/format.ts';
 import { keysPath } from './find.ts';
 import { describeLimits } from './limit-options.ts';
 

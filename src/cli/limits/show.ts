@@ -6,7 +6,7 @@ import { type Client, createClient } from '#cli/client.ts';
 import { describeLimits } from '#cli/keys/limit-options.ts';
 import { describeSpend, readMonthlySpend } from '#cli/usage/spend.ts';
 import { addView, type View } from '#cli/view.ts';
-import { toCounted } from '#lib/format.ts';
+import { toCounted } from '#lib/text/format.ts';
 
 export interface AccountLimits {
   limits: Limits;

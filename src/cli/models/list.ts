@@ -9,7 +9,7 @@ import { addView, type View } from '#cli/view.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { Model } from '#inference/schema.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
-import { toSize } from '#lib/format.ts';
+import { toSize } from '#lib/text/format.ts';
 
 export function listCommand(): Command {
   const command = new Command('list')

@@ -7,7 +7,7 @@ import { type Client, createClient } from '#cli/client.ts';
 import { CliError, printJson, printText, report } from '#cli/output.ts';
 import { startByteProgress } from '#cli/progress.ts';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
-import { toSize } from '#lib/format.ts';
+import { toSize } from '#lib/text/format.ts';
 
 interface Options {
   quant?: string;

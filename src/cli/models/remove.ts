@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { CliError, report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
-import { toSize } from '#lib/format.ts';
+import { toSize } from '#lib/text/format.ts';
 import { readOverview } from './list.ts';
 
 const examples = `

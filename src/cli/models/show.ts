@@ -5,8 +5,8 @@ import { readBackends } from '#cli/backends/list.ts';
 import { CliError } from '#cli/output.ts';
 import { addView, type View } from '#cli/view.ts';
 import { programName } from '#config/environment.ts';
-import { toCounted, toPricePair, toSize } from '#lib/format.ts';
-import { nearest } from '#lib/nearest.ts';
+import { toCounted, toPricePair, toSize } from '#lib/text/format.ts';
+import { nearest } from '#lib/text/nearest.ts';
 import { isBeingPulled, readOverview, servedBy } from './list.ts';
 
 export function showCommand(): Command {

@@ -8,7 +8,7 @@ import { toTable } from '#cli/output.ts';
 import { listAll, parseLimit } from '#cli/pages.ts';
 import { parseTime } from '#cli/time.ts';
 import { addView } from '#cli/view.ts';
-import { toDuration, toMoney } from '#lib/format.ts';
+import { toDuration, toMoney } from '#lib/text/format.ts';
 import { requestsPath } from './find.ts';
 
 interface Options {

@@ -4,8 +4,8 @@ import { Command } from 'commander';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { addView } from '#cli/view.ts';
-import { toDuration, toMoney } from '#lib/format.ts';
-import { toPrintable } from '#lib/printable.ts';
+import { toDuration, toMoney } from '#lib/text/format.ts';
+import { toPrintable } from '#lib/text/printable.ts';
 import { getRequest } from './find.ts';
 
 export function showCommand(): Command {

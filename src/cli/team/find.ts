@@ -4,7 +4,7 @@ import type { Member } from '#accounts/schema.ts';
 import type { Client } from '#cli/client.ts';
 import { findOnly } from '#cli/find.ts';
 import { listAll } from '#cli/pages.ts';
-import { toSpellings } from '#lib/email.ts';
+import { toSpellings } from '#lib/text/email.ts';
 
 export const membersPath = '/dashboard/api/members';
 

@@ -10,7 +10,7 @@ import { listAll } from '#cli/pages.ts';
 import { parseTime } from '#cli/time.ts';
 import { addView, type View } from '#cli/view.ts';
 import type { InstanceUsage } from '#cloud/schema.ts';
-import { toDuration, toHours, toMoney } from '#lib/format.ts';
+import { toDuration, toHours, toMoney } from '#lib/text/format.ts';
 import { describeSpend, machinesPath, readMachineTotal } from './spend.ts';
 
 interface Options {

@@ -3,7 +3,7 @@
 import type { Spend } from '#accounts/schema.ts';
 import type { Client } from '#cli/client.ts';
 import type { InstanceUsage } from '#cloud/schema.ts';
-import { toMoney } from '#lib/format.ts';
+import { toMoney } from '#lib/text/format.ts';
 
 export interface TimeRange {
   /** ISO 8601. */

@@ -5,7 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
 import { toPageOptions } from '#accounts/paging.ts';
-import { createPersonStreams } from '#accounts/person-streams.ts';
+import { createPersonStreams } from '#accounts/people/person-streams.ts';
 import { PageQuery, page } from '#accounts/schema.ts';
 import { CloudError } from '#cloud/errors.ts';
 import { listNetworkNotices } from '#cloud/hosts/host-view.ts';

@@ -11,7 +11,7 @@
 // - `DaemonInstance` (incus): the JSON that LXD or Incus returns; these daemons call a machine an instance.
 
 import type { Duplex, Readable } from 'node:stream';
-import type { GpuStats } from '#lib/nvidia-smi.ts';
+import type { GpuStats } from '#lib/computer/nvidia-smi.ts';
 
 /** Where a machine sees the weights of its engine. */
 export const weightsFolder = '/weights';

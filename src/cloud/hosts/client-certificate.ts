@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createIdentity, type Identity } from '#cloud/drivers/incus/client-certificate.ts';
+import { createIdentity, type Identity } from '#cloud/drivers/incus/daemon/client-certificate.ts';
 
 export interface CertificateFiles {
   readonly certificate: string | null;

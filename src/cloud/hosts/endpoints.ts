@@ -2,11 +2,11 @@
 
 import type { Driver } from '#cloud/drivers/driver.ts';
 import { checkEndpoint } from '#cloud/drivers/incus/checks.ts';
-import type { Identity } from '#cloud/drivers/incus/client-certificate.ts';
 import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
-import { enrol } from '#cloud/drivers/incus/enrolment.ts';
+import type { Identity } from '#cloud/drivers/incus/daemon/client-certificate.ts';
+import { enrol } from '#cloud/drivers/incus/daemon/enrolment.ts';
 import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
-import type { HostRow } from '#db/cloud-rows.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
 import { type HostReport, parseExtras, parseReport } from './host.ts';
 import type { EndpointDrivers } from './host-drivers.ts';
 

@@ -1,7 +1,7 @@
 // Hosts from the configuration file. Their rows follow the file. A host that is no longer in the file keeps
 // its row until an operator removes it, because it may have instances.
 
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { StartError } from '#lib/start-error.ts';

@@ -1,8 +1,8 @@
 // Writes what a probe found to the host's row: the status, the report and, while the host answers, a
 // heartbeat. Other servers read it for the hosts that they can't reach themselves.
 
-import type { HostRow } from '#db/cloud-rows.ts';
-import type { Database } from '#db/tables.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { HostMonitor } from './host-monitor.ts';
 
 export interface HeartbeatOptions {

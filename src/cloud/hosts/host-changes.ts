@@ -1,12 +1,12 @@
 // Operations on hosts: add, drain, remove and check. Only an empty host can be removed, and nothing here
 // touches a machine.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { findRegion } from '#cloud/regions.ts';
-import type { HostRow } from '#db/cloud-rows.ts';
-import type { Database } from '#db/tables.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { conflict, invalidBody, notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';

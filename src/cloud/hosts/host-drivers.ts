@@ -3,7 +3,7 @@
 // from here: that server works on its machines.
 
 import { type Driver, DriverError } from '#cloud/drivers/driver.ts';
-import type { HostRow } from '#db/cloud-rows.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
 
 export interface HostDrivers {
   /** False if only another server can open the host. */

@@ -1,9 +1,9 @@
 // Images of hosts: what each host reports, and how an operator adds one. Launches can use it at once.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { DriverError, type ImageSource } from '#cloud/drivers/driver.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { conflict, invalidBody, notFound } from '#lib/errors.ts';
 import type { HostState } from './host.ts';
 import type { Hosts } from './hosts.ts';

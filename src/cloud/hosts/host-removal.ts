@@ -1,12 +1,12 @@
 // Removes a host that has no instances and no filesystems, or one that will never answer again together with
 // everything that was on it.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockLaunches } from '#cloud/placement/lock-launches.ts';
-import type { HostRow } from '#db/cloud-rows.ts';
 import { countRows } from '#db/count-rows.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { conflict, notFound } from '#lib/errors.ts';
 import type { Hosts } from './hosts.ts';

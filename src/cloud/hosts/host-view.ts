@@ -1,6 +1,6 @@
 // Hosts as the dashboard and the CLI show them: the size of each node, and what instances use of it.
 
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { HostState } from './host.ts';
 import type { HostView, NetworkNotice } from './schema.ts';
 

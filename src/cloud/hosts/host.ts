@@ -1,7 +1,7 @@
 // A host as this server knows it: its row, what it reports about itself, and whether it answers.
 
 import type { DriverReport, ImageReport } from '#cloud/drivers/driver.ts';
-import type { HostRow } from '#db/cloud-rows.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
 import type { NewHost } from './schema.ts';
 
 /** The last report of a host about itself. */

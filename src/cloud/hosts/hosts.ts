@@ -4,8 +4,8 @@
 import type { Logger } from 'pino';
 import type { Driver } from '#cloud/drivers/driver.ts';
 import type { Place } from '#cloud/placement/place.ts';
-import type { HostRow } from '#db/cloud-rows.ts';
-import type { Database } from '#db/tables.ts';
+import type { HostRow } from '#db/tables/cloud-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type HeartbeatOptions, sharedHeartbeatMs, writeHeartbeat } from './heartbeat.ts';

@@ -2,10 +2,10 @@
 // they are reconciled again as soon as the host answers.
 
 import type { Logger } from 'pino';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { recordHealth } from '#cloud/instances/health-events.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface UnreachableHosts {

@@ -2,14 +2,14 @@
 // reaches their engines through the driver, and nobody can log in.
 
 import type { Duplex } from 'node:stream';
-import { serverOf } from '#accounts/audit.ts';
+import { serverOf } from '#accounts/audit/audit.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { isCapacityMissing, noHostOffers } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import { createOffers, type Offers } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
-import type { InstanceStatus } from '#db/cloud-rows.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { InstanceStatus } from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import type { Instances } from './instances.ts';
 import type { LaunchInstance } from './launch.ts';

@@ -1,9 +1,9 @@
 // Records in the audit log when an instance becomes unhealthy, with the reason, and when it is active again. The caller
 // changes the row in the same transaction.
 
-import { type Audit, serverOf } from '#accounts/audit.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
-import type { Tx } from '#db/tables.ts';
+import { type Audit, serverOf } from '#accounts/audit/audit.ts';
+import type { InstanceRow } from '#db/tables/cloud-rows.ts';
+import type { Tx } from '#db/tables/tables.ts';
 
 /** Errors of drivers may quote the output of programs. */
 const maxReasonLength = 500;

@@ -1,7 +1,7 @@
 // What the dashboard shows about instances beyond the public API, whose strict clients reject additional
 // members: timestamps, why an instance is unhealthy, its boot log and its terminal.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { Principal } from '#accounts/principal.ts';
 import {
@@ -19,8 +19,8 @@ import type {
   InstanceStatsResult,
   MeasuredFigure,
 } from '#cloud/schema.ts';
-import type { Database } from '#db/tables.ts';
-import type { GpuStats } from '#lib/nvidia-smi.ts';
+import type { Database } from '#db/tables/tables.ts';
+import type { GpuStats } from '#lib/computer/nvidia-smi.ts';
 import { newestLaunch } from './instance-usage.ts';
 import { toStatus } from './instance-view.ts';
 import type { MachineMeasurement, MachineMeter } from './machine-meter.ts';

@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { type Page, type PageOptions, type PageOrder, readPage } from '#accounts/paging.ts';
 import type { InstanceUsage } from '#cloud/schema.ts';
-import type { Database, Tables } from '#db/tables.ts';
+import type { Database, Tables } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 
 /** Unix milliseconds; `to` is exclusive. */

@@ -3,8 +3,12 @@
 
 import { toRegion } from '#cloud/regions.ts';
 import type { Instance } from '#cloud/schema.ts';
-import type { InstanceFilesystemRow, InstanceRow, InstanceRulesetRow } from '#db/cloud-rows.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type {
+  InstanceFilesystemRow,
+  InstanceRow,
+  InstanceRulesetRow,
+} from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 
 interface Attachments {
   filesystems: readonly InstanceFilesystemRow[];

@@ -1,14 +1,14 @@
 // Instances as their owners see and command them. A command is written here and carried out by the
 // reconciler; no request waits for a machine.
 
-import { type Audit, serverOf } from '#accounts/audit.ts';
+import { type Audit, serverOf } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { AuditAction } from '#accounts/schema.ts';
 import { instanceBusy, instanceNotFound, invalidParameters } from '#cloud/errors.ts';
 import type { Instance, InstanceChange } from '#cloud/schema.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { InstanceRow } from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import { viewInstances, whyBlocked } from './instance-view.ts';

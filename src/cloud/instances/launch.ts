@@ -1,7 +1,7 @@
 // Launches an instance: everything is checked and reserved in one transaction, which leaves either a complete
 // instance or nothing. The reconciler creates the machine.
 
-import type { Actor, Audit } from '#accounts/audit.ts';
+import type { Actor, Audit } from '#accounts/audit/audit.ts';
 import {
   imageNotFound,
   invalidParameters,
@@ -17,7 +17,7 @@ import { type Place, reachesFilesystem } from '#cloud/placement/place.ts';
 import { findRegion, regions } from '#cloud/regions.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { InstanceEvents } from './instance-events.ts';

@@ -2,7 +2,7 @@
 // that a new instance seldom gets the address of one that has just ended.
 
 import { insufficientCapacity } from '#cloud/errors.ts';
-import type { Tx } from '#db/tables.ts';
+import type { Tx } from '#db/tables/tables.ts';
 import type { Place } from './place.ts';
 
 /** The loopback addresses for machines, without the lowest block, which belongs to the host. */

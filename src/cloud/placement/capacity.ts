@@ -4,7 +4,7 @@
 
 import { insufficientCapacity } from '#cloud/errors.ts';
 import { type RegionInfo, regions } from '#cloud/regions.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import { reserveAddress } from './addresses.ts';
 import type { Offer } from './instance-types.ts';
 import { lockLaunches } from './lock-launches.ts';

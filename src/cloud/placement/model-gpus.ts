@@ -1,7 +1,7 @@
 // GPUs of this server's host that its models use. They are taken as launches take theirs, under the same lock, so a GPU
 // belongs to a machine or to the models, never to both.
 
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { countAllocated } from './capacity.ts';
 import { lockLaunches } from './lock-launches.ts';
 import type { Place } from './place.ts';

@@ -1,7 +1,7 @@
 // Events from drivers: a machine may have changed. Hints are collected for a moment and then make their rows
 // due, so that the reconciler inspects the machines; a hint itself changes nothing else.
 
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface ChangeHints {

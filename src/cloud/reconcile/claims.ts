@@ -1,7 +1,7 @@
 // How several processes share the work in the rows without a leader. A claim is a lease on a due row: the
 // update that takes it succeeds in one process only, and it expires if that process dies.
 
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 

@@ -4,8 +4,8 @@
 import type { Logger } from 'pino';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
-import type { FilesystemRow } from '#db/cloud-rows.ts';
-import type { Database } from '#db/tables.ts';
+import type { FilesystemRow } from '#db/tables/cloud-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Claim, Claims } from './claims.ts';
 import { backoffMs } from './instance-steps.ts';

@@ -7,7 +7,7 @@ import {
   type MachineSpec,
   type MachineState,
 } from '#cloud/drivers/driver.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
+import type { InstanceRow } from '#db/tables/cloud-rows.ts';
 
 export interface StepResult {
   readonly changes: Partial<InstanceRow>;

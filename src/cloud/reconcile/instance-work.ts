@@ -2,14 +2,14 @@
 // row, act on the driver with no transaction open, apply the result by compare-and-set.
 
 import type { Logger } from 'pino';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import { recordHealth } from '#cloud/instances/health-events.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
-import type { Database } from '#db/tables.ts';
+import type { InstanceRow } from '#db/tables/cloud-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';

@@ -3,8 +3,8 @@
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
 import { toPlainPath } from '#cloud/resources/mount-point.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
-import type { Database } from '#db/tables.ts';
+import type { InstanceRow } from '#db/tables/cloud-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 
 export interface SpecParts {

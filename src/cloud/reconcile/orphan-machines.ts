@@ -6,7 +6,7 @@
 import type { Logger } from 'pino';
 import type { Driver } from '#cloud/drivers/driver.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 
 export interface OrphanMachines {
   sweep(): Promise<void>;

@@ -2,11 +2,11 @@
 // reconciler on one database, and each may die at any point: see claims.ts and instance-work.ts.
 
 import type { Logger } from 'pino';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import { createChangeHints } from './change-hints.ts';

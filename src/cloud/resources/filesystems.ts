@@ -1,7 +1,7 @@
 // Filesystems, which outlive instances. Their rows are written here; the reconciler creates and deletes the
 // directories behind them.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import {
   filesystemInUse,
@@ -15,10 +15,10 @@ import { findOnlyHome, type Place } from '#cloud/placement/place.ts';
 import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { Filesystem, NewFilesystem } from '#cloud/schema.ts';
 import { toWireTime } from '#cloud/wire.ts';
-import type { FilesystemRow } from '#db/cloud-rows.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { FilesystemRow } from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { toMountPoint } from './mount-point.ts';

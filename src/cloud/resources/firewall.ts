@@ -1,14 +1,14 @@
 // Inbound rules of an account, which apply to all of its instances, and the rules of one instance. A change
 // is written here and applied to running machines by the reconciler.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { InboundRule } from '#cloud/drivers/driver.ts';
 import { regionWithoutFirewall } from '#cloud/regions.ts';
 import type { FirewallRule } from '#cloud/schema.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { InstanceRow } from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { defaultRules, openRules, parseRules, toInboundRule } from './firewall-rule.ts';
 

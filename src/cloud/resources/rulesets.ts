@@ -1,15 +1,15 @@
 // Firewall rulesets: named sets of inbound rules that instances reference at launch.
 
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import { quotaExceeded, regionNotFound, rulesetInUse, rulesetNotFound } from '#cloud/errors.ts';
 import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { NewRuleset, Ruleset, RulesetChange } from '#cloud/schema.ts';
 import { toWireTime } from '#cloud/wire.ts';
-import type { FirewallRulesetRow } from '#db/cloud-rows.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { FirewallRulesetRow } from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { markStale } from './firewall.ts';

@@ -3,7 +3,7 @@
 
 import { createPublicKey, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import {
   invalidParameters,
@@ -15,7 +15,7 @@ import {
 import type { NewSshKey, SshKey } from '#cloud/schema.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, SshKeyRow, Tx } from '#db/tables.ts';
+import type { Database, SshKeyRow, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { InvalidKey, type PublicKey, parsePublicKey } from '#lib/secrets/openssh.ts';

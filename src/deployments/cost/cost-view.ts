@@ -1,7 +1,7 @@
 // What a deployment served and cost lately, from the run times of its replicas and the usage of their backends.
 
 import { sql } from 'kysely';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Stored } from '#deployments/rows.ts';
 import type { CostView } from '#deployments/schema.ts';
 import type { Clock } from '#lib/clock.ts';

@@ -1,7 +1,7 @@
 // What a deployment cost: the time that its replicas ran, the price of their machines, and the tokens that they served.
 // Pure.
 
-import type { DeploymentRunRow } from '#db/deployment-row.ts';
+import type { DeploymentRunRow } from '#db/tables/deployment-row.ts';
 
 export interface Period {
   /** Unix milliseconds. */

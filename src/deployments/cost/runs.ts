@@ -1,8 +1,8 @@
 // When the engines of replicas started, became ready and ended. It is written at each of these moments and once a
 // minute, so that a server that is killed loses at most a minute. What a start takes is estimated from it.
 
-import type { DeploymentRunRow } from '#db/deployment-row.ts';
-import type { Database } from '#db/tables.ts';
+import type { DeploymentRunRow } from '#db/tables/deployment-row.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { ReplicaFacts } from '#deployments/scale.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';

@@ -3,7 +3,7 @@
 // in the machine's boot log.
 
 import type { DeploymentSpec } from '#deployments/spec.ts';
-import { shellQuote } from '#lib/shell-quote.ts';
+import { shellQuote } from '#lib/text/shell-quote.ts';
 import { illegalInstruction } from './engine.ts';
 import { type EnginePlace, findProgramFolder, type Recipe, recipes } from './recipes.ts';
 

@@ -4,7 +4,7 @@
 import type { Measured } from '#cloud/drivers/driver.ts';
 import type { Rest } from '#deployments/ladder.ts';
 import type { DeploymentSpec } from '#deployments/spec.ts';
-import type { GpuStats } from '#lib/nvidia-smi.ts';
+import type { GpuStats } from '#lib/computer/nvidia-smi.ts';
 
 /** Why an engine ended, or could not be started. */
 export interface Failure {

@@ -5,7 +5,7 @@ import { dirname, isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DeploymentSpec } from '#deployments/spec.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
-import { sharedNodeOptions } from '#lib/compile-cache.ts';
+import { sharedNodeOptions } from '#lib/computer/compile-cache.ts';
 import { toSleepArguments, toSleepEnvironment } from './sleep.ts';
 
 export interface EnginePlace {

@@ -2,7 +2,7 @@
 // send it requests, and take over its deployments when it is lost.
 
 import { randomBytes } from 'node:crypto';
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 

@@ -6,8 +6,13 @@ import { totalmem } from 'node:os';
 import type { EngineStats } from '#deployments/engines/engine.ts';
 import { shareRecent } from '#lib/async/share-recent.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
-import { type GpuProcess, type GpuStats, readGpuProcesses, readGpuStats } from '#lib/nvidia-smi.ts';
-import { findTree, readProcesses, sumBytes } from '#lib/process-memory.ts';
+import {
+  type GpuProcess,
+  type GpuStats,
+  readGpuProcesses,
+  readGpuStats,
+} from '#lib/computer/nvidia-smi.ts';
+import { findTree, readProcesses, sumBytes } from '#lib/computer/process-memory.ts';
 
 export interface HostMeter {
   /** Measures the process with all its children. `env` is its environment. */

@@ -24,7 +24,7 @@ import { fileRoutes } from '#inference/apis/files/routes.ts';
 import { modelRoutes } from '#inference/apis/models/routes.ts';
 import { ollamaRoutes } from '#inference/apis/ollama/routes.ts';
 import type { ResponsesParts } from '#inference/apis/responses/parts.ts';
-import { type SendStream, storedRoutes } from '#inference/apis/responses/stored-routes.ts';
+import { type SendStream, storedRoutes } from '#inference/apis/responses/stored/stored-routes.ts';
 import type { BackendList } from '#inference/backends/backend.ts';
 import { HttpDelivery } from '#inference/delivery.ts';
 import { codeOf } from '#inference/errors.ts';

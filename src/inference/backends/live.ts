@@ -2,9 +2,9 @@
 // so that every server on it follows within seconds; this applies its rows to the registry.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Audit } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
-import type { BackendRow, Database, Tx } from '#db/tables.ts';
+import type { BackendRow, Database, Tx } from '#db/tables/tables.ts';
 import { standInNames } from '#inference/models/builtin-models.ts';
 import { type Catalog, getModel } from '#inference/models/catalog.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';

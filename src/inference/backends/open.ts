@@ -2,8 +2,8 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Registry } from 'prom-client';
-import type { Audit } from '#accounts/audit.ts';
-import type { Database } from '#db/tables.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';

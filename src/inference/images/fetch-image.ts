@@ -8,7 +8,7 @@ import {
   isPrivateLiteral,
   privateCode,
   type ResolveHost,
-} from '#lib/public-address.ts';
+} from '#lib/network/public-address.ts';
 
 export interface FetchOptions {
   /** Default: the system's resolver. */

@@ -3,7 +3,7 @@
 
 import type { Model } from '#inference/schema.ts';
 import { Refusal } from '#lib/errors.ts';
-import { nearest } from '#lib/nearest.ts';
+import { nearest } from '#lib/text/nearest.ts';
 import { builtinModels, type CatalogEntry, entryDefaults, type Price } from './builtin-models.ts';
 
 export type { CatalogEntry, Price };

@@ -1,7 +1,7 @@
 // Which weights on this machine's disk serve which model id. The database is authoritative; lookups are answered
 // from memory, because a router makes one per request.
 
-import type { Database, Tx } from '#db/tables.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import { checkGguf, toModelKind } from '#inference/gguf-check.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { ModelKind } from '#inference/pooling.ts';

@@ -12,7 +12,7 @@ import {
   isPublicAddress,
   privateCode,
   toHost,
-} from '#lib/public-address.ts';
+} from '#lib/network/public-address.ts';
 import { hubDenied, hubMissing, hubUnavailable, PullError } from './errors.ts';
 
 export interface HubFile {

@@ -2,8 +2,8 @@
 
 import { resolve } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
-import type { Audit } from '#accounts/audit.ts';
-import type { Database } from '#db/tables.ts';
+import type { Audit } from '#accounts/audit/audit.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';

@@ -2,7 +2,7 @@
 
 import type { ExpressionBuilder } from 'kysely';
 import { Lease, type LeaseOptions, released } from '#db/lease.ts';
-import type { Database, Tables, Tx, WeightPullRow } from '#db/tables.ts';
+import type { Database, Tables, Tx, WeightPullRow } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import type { Manifest } from './store.ts';

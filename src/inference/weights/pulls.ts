@@ -1,9 +1,9 @@
 // Pulls as users request them: create, watch and cancel them, and remove weights again.
 
-import { type Actor, type Audit, serverOf } from '#accounts/audit.ts';
+import { type Actor, type Audit, serverOf } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { type Catalog, getModel } from '#inference/models/catalog.ts';
 import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
-import { createPersonStreams, type PersonStream } from '#accounts/person-streams.ts';
+import { createPersonStreams, type PersonStream } from '#accounts/people/person-streams.ts';
 import { IdParams } from '#accounts/schema.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';

@@ -2,9 +2,9 @@
 // killed at any moment.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Database, WeightPullRow } from '#db/tables.ts';
+import type { Database, WeightPullRow } from '#db/tables/tables.ts';
 import { WakeableTask } from '#lib/async/wakeable-task.ts';
-import { isDiskFullCode, readFreeBytes } from '#lib/disk-space.ts';
+import { isDiskFullCode, readFreeBytes } from '#lib/computer/disk-space.ts';
 import type { RetryRules } from '#lib/growing-file.ts';
 import type { Bindings } from './bindings.ts';
 import { defaultRetryRules } from './download.ts';

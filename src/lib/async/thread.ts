@@ -2,7 +2,7 @@
 // they share its compile cache. A thread that died is started again by the next request to it.
 
 import { type Transferable, Worker, type WorkerOptions } from 'node:worker_threads';
-import { compileCacheEnvironment } from '#lib/compile-cache.ts';
+import { compileCacheEnvironment } from '#lib/computer/compile-cache.ts';
 
 export interface Thread {
   /** Starts the thread unless it is running. */

@@ -1,7 +1,7 @@
 // Log lines for people: time, level, message and members on one line, and the stack of an error below it.
 
 import { styleText } from 'node:util';
-import { toPrintable } from '#lib/printable.ts';
+import { toPrintable } from '#lib/text/printable.ts';
 
 const levels: Record<number, readonly [name: string, style: Parameters<typeof styleText>[0]]> = {
   10: ['TRACE', 'gray'],

@@ -8,7 +8,7 @@ import type { CloudOptions } from '#cloud/cloud.ts';
 import type { HostState } from '#cloud/hosts/host.ts';
 import { readArchitecture, readSystemName } from '#cloud/placement/host-system.ts';
 import type { Config } from '#config/schema.ts';
-import { readFreeBytes } from '#lib/disk-space.ts';
+import { readFreeBytes } from '#lib/computer/disk-space.ts';
 import { diskReserveReached } from '#lib/errors.ts';
 import { isSingleServer } from './single-server.ts';
 

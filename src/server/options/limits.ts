@@ -6,8 +6,8 @@ import { leaseMs } from '#accounts/limits/store.ts';
 import type { Config } from '#config/schema.ts';
 import type { RoomBounds } from '#http/body/room.ts';
 import type { FileLimits } from '#inference/apis/files/files.ts';
-import type { StoreOptions } from '#inference/apis/responses/store.ts';
-import type { DiskSpace } from '#lib/disk-space.ts';
+import type { StoreOptions } from '#inference/apis/responses/stored/store.ts';
+import type { DiskSpace } from '#lib/computer/disk-space.ts';
 import { isSingleServer } from './single-server.ts';
 
 /** Limits of keys created from now on. */

@@ -1,20 +1,20 @@
 // The accounts part: API keys, sessions, members, limits, and the usage rows of every request.
 
 import { join } from 'node:path';
-import { createApiKeys } from '#accounts/api-keys.ts';
-import { createAuditLog } from '#accounts/audit-log.ts';
+import { createAuditLog } from '#accounts/audit/audit-log.ts';
 import { createAuthenticator } from '#accounts/authenticate.ts';
 import { createConversations } from '#accounts/conversations/conversations.ts';
 import { createPresets } from '#accounts/conversations/presets.ts';
-import { createDevices } from '#accounts/devices.ts';
-import { Invitations } from '#accounts/invitations.ts';
+import { createApiKeys } from '#accounts/keys/api-keys.ts';
 import { createLimitSettings } from '#accounts/limits/settings.ts';
 import { createSpendReport } from '#accounts/limits/spend-report.ts';
-import { createMembers } from '#accounts/members.ts';
-import { createPasswordResets } from '#accounts/password-resets.ts';
-import { Sessions } from '#accounts/sessions.ts';
-import { SignIn } from '#accounts/sign-in.ts';
-import { createThrottle } from '#accounts/throttle.ts';
+import { createDevices } from '#accounts/people/devices.ts';
+import { Invitations } from '#accounts/people/invitations.ts';
+import { createMembers } from '#accounts/people/members.ts';
+import { createPasswordResets } from '#accounts/people/password-resets.ts';
+import { Sessions } from '#accounts/people/sessions.ts';
+import { SignIn } from '#accounts/people/sign-in.ts';
+import { createThrottle } from '#accounts/people/throttle.ts';
 import { createOutageWriter } from '#accounts/usage/outage-writer.ts';
 import { createUsageRecorder } from '#accounts/usage/recorder.ts';
 import { createUsageRequests } from '#accounts/usage/requests.ts';

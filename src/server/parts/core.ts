@@ -2,14 +2,14 @@
 
 import { type Logger, type LoggerOptions, pino } from 'pino';
 import { Registry } from 'prom-client';
-import { type Audit, createAudit } from '#accounts/audit.ts';
+import { type Audit, createAudit } from '#accounts/audit/audit.ts';
 import type { Config } from '#config/schema.ts';
-import { type Checkpoints, createCheckpoints, emptyLog } from '#db/checkpoints.ts';
 import { DatabaseHealth } from '#db/health.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
+import { type Checkpoints, createCheckpoints, emptyLog } from '#db/sqlite/checkpoints.ts';
+import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { createDiskSpace, type DiskSpace } from '#lib/disk-space.ts';
+import { createDiskSpace, type DiskSpace } from '#lib/computer/disk-space.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { createSeal, readSealKey, type Seal } from '#lib/secrets/seal.ts';

@@ -1,11 +1,11 @@
 // Stored responses of the Responses API, and what runs background responses on this server.
 
-import { BackgroundResponses } from '#inference/apis/responses/background.ts';
-import { createFollowers } from '#inference/apis/responses/follow.ts';
-import { createGenerate } from '#inference/apis/responses/generate.ts';
+import { BackgroundResponses } from '#inference/apis/responses/background/background.ts';
+import { createFollowers } from '#inference/apis/responses/background/follow.ts';
+import { createGenerate } from '#inference/apis/responses/background/generate.ts';
+import { RunRows } from '#inference/apis/responses/background/run-rows.ts';
 import type { ResponsesParts } from '#inference/apis/responses/parts.ts';
-import { RunRows } from '#inference/apis/responses/run-rows.ts';
-import { ResponseStore } from '#inference/apis/responses/store.ts';
+import { ResponseStore } from '#inference/apis/responses/stored/store.ts';
 import { type AdmitParts, admit } from '#inference/serving/admit.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import { toStoreOptions } from '#server/options/limits.ts';

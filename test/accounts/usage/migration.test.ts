@@ -11,9 +11,9 @@ import { up as make } from '#db/migrations/0004-usage.ts';
 import { up as order } from '#db/migrations/0008-usage-order.ts';
 import { up as addReserved } from '#db/migrations/0010-reserved-usage.ts';
 import { up as addNames } from '#db/migrations/0013-usage-names.ts';
-import { createPostgresDialect } from '#db/postgres.ts';
-import { createSqliteDialect } from '#db/sqlite.ts';
-import type { Database, Tables, UsageRequestRow } from '#db/tables.ts';
+import { createPostgresDialect } from '#db/postgres/postgres.ts';
+import { createSqliteDialect } from '#db/sqlite/sqlite.ts';
+import type { Database, Tables, UsageRequestRow } from '#db/tables/tables.ts';
 import { createDatabase, databases } from '#test/support/databases.ts';
 import { accountId, endedRow, insertRows, readRows } from '#test/support/usage/usage.ts';
 

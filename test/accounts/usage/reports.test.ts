@@ -15,7 +15,7 @@ import type {
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database, UsageRequestRow } from '#db/tables.ts';
+import type { Database, UsageRequestRow } from '#db/tables/tables.ts';
 import { databases } from '#test/support/databases.ts';
 import { explain } from '#test/support/explain.ts';
 import { type SessionFetch, startTestServer } from '#test/support/server.ts';

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { connect, createServer, type TLSSocket } from 'node:tls';
-import { createIdentity } from '#cloud/drivers/incus/client-certificate.ts';
+import { createIdentity } from '#cloud/drivers/incus/daemon/client-certificate.ts';
 import { loadClientCertificate } from '#cloud/hosts/client-certificate.ts';
 
 const now = Date.parse('2026-11-15T00:00:00Z');

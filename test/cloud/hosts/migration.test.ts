@@ -9,7 +9,7 @@ import { type Kysely, sql } from 'kysely';
 import { ensureOwnHost, readHostId } from '#cloud/hosts/own-host.ts';
 import { up } from '#db/migrations/0007-hosts.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
 

@@ -3,11 +3,11 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { KyselyPlugin } from 'kysely';
-import { createAudit } from '#accounts/audit.ts';
+import { createAudit } from '#accounts/audit/audit.ts';
 import { createInstanceEvents } from '#cloud/instances/instance-events.ts';
 import { createInstances } from '#cloud/instances/instances.ts';
 import type { Instance } from '#cloud/schema.ts';
-import type { InstanceRow } from '#db/cloud-rows.ts';
+import type { InstanceRow } from '#db/tables/cloud-rows.ts';
 import { startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
 

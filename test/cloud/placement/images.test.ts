@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
-import { buildHostImage, smallImage } from '#cloud/drivers/incus/image-recipe.ts';
+import { buildHostImage, smallImage } from '#cloud/drivers/incus/images/image-recipe.ts';
 import type { HostImage } from '#cloud/hosts/schema.ts';
 import type { Image, Instance } from '#cloud/schema.ts';
 import { createSshClient, type SshClient } from '#test/support/conformance/ssh-client.ts';

@@ -10,7 +10,7 @@ import { findModelShape } from '#deployments/fits/model-shapes.ts';
 import type { FitsView, KnownModelView } from '#deployments/schema.ts';
 import { sumMemory } from '#gpu/memory-in-use.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
-import { toFields, toGpuProcesses } from '#lib/nvidia-smi.ts';
+import { toFields, toGpuProcesses } from '#lib/computer/nvidia-smi.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';

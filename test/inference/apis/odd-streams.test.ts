@@ -12,7 +12,7 @@ import { chatShape, createOllamaFormat, generateShape } from '#inference/apis/ol
 import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { createResponsesFormat } from '#inference/apis/responses/format.ts';
-import { createToolSet } from '#inference/apis/responses/tools.ts';
+import { createToolSet } from '#inference/apis/responses/request/tools.ts';
 import { toArguments } from '#inference/choice-output.ts';
 import type { Envelope, Task, Usage } from '#inference/engine.ts';
 import { EventRewriter } from '#inference/engines/upstream/event-rewriter.ts';

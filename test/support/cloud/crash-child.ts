@@ -5,7 +5,7 @@ import assert from 'node:assert';
 import { writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { pino } from 'pino';
-import { createAudit } from '#accounts/audit.ts';
+import { createAudit } from '#accounts/audit/audit.ts';
 import type { KeyPrincipal } from '#accounts/principal.ts';
 import { createCloud } from '#cloud/cloud.ts';
 import type { Driver } from '#cloud/drivers/driver.ts';

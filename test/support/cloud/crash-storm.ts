@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { newId } from '#lib/ids.ts';
 import { createRandom } from '#test/support/random.ts';
 import { publicKey } from './cloud.ts';

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { MachineSpec, MachineState } from '#cloud/drivers/driver.ts';
 import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
-import { buildHostImage, smallImage } from '#cloud/drivers/incus/image-recipe.ts';
+import { buildHostImage, smallImage } from '#cloud/drivers/incus/images/image-recipe.ts';
 import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
 import { createSshClient } from '#test/support/conformance/ssh-client.ts';
 import { type Lxd, startLxd } from '#test/support/lxd/lxd.ts';

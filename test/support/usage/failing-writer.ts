@@ -1,7 +1,7 @@
 // A real database whose transactions fail on demand: before they begin, before they commit, or after,
 // when they are done and the answer is lost.
 
-import type { Database } from '#db/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
 
 export type Failure = 'before' | 'within' | 'after' | null;
 

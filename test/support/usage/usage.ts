@@ -18,7 +18,7 @@ import { sumRows } from '#accounts/usage/write-batch.ts';
 import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writer.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import { toRawTx } from '#db/raw.ts';
-import type { Database, UsageRequestRow } from '#db/tables.ts';
+import type { Database, UsageRequestRow } from '#db/tables/tables.ts';
 import { createIdSequence } from '#lib/ids.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';
 import { createDatabase, type DatabaseKind, stopOwnPostgres } from '#test/support/databases.ts';

@@ -2,7 +2,7 @@
 
 import { Progress, Stack, Text } from '@mantine/core';
 import type { Limits } from '#accounts/schema.ts';
-import { toCounted, toMoney } from '#lib/format.ts';
+import { toCounted, toMoney } from '#lib/text/format.ts';
 import { type Allowance, toLimitTexts } from './limits.ts';
 
 export function SpendView({ of, name }: { of: Allowance; name: string }) {

@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import type { Limits, Spend } from '#accounts/schema.ts';
-import { toCount, toMoney } from '#lib/format.ts';
+import { toCount, toMoney } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 
 export interface Allowance {

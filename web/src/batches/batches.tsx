@@ -4,7 +4,7 @@ import { Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { BatchObject } from '#inference/apis/batches/schema.ts';
-import { toCount } from '#lib/format.ts';
+import { toCount } from '#lib/text/format.ts';
 import { get, post } from '../api.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { type Column, DataTable, NameCell, RowButton } from '../components/data-table.tsx';

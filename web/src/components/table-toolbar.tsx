@@ -2,7 +2,7 @@
 
 import { Button, Group, Select, Text, TextInput } from '@mantine/core';
 import IconSearch from '@tabler/icons-react/dist/esm/icons/IconSearch.mjs';
-import { toCount, toCounted } from '#lib/format.ts';
+import { toCount, toCounted } from '#lib/text/format.ts';
 import type { TableView } from './table-view.ts';
 
 interface TableToolbarProps<T> {

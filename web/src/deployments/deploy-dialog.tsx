@@ -5,7 +5,7 @@ import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { DeploymentView } from '#deployments/schema.ts';
-import { toDeploymentName } from '#lib/deployment-name.ts';
+import { toDeploymentName } from '#lib/text/deployment-name.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { Advanced } from '../components/advanced.tsx';

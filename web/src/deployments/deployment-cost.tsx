@@ -3,7 +3,7 @@
 import { Paper, SimpleGrid } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { CostView } from '#deployments/schema.ts';
-import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/format.ts';
+import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 import { Fact } from '../components/facts.tsx';
 import { Section } from '../components/section.tsx';

@@ -3,10 +3,10 @@
 import { Anchor, Code, Paper, SimpleGrid } from '@mantine/core';
 import { Link } from 'wouter';
 import type { DeploymentView } from '#deployments/schema.ts';
-import { toCount, toDuration } from '#lib/format.ts';
-import { toLadderText } from '#lib/ladder-text.ts';
-import { toTimeText } from '#lib/schedule-text.ts';
-import { toWeightsText } from '#lib/weights-text.ts';
+import { toCount, toDuration } from '#lib/text/format.ts';
+import { toLadderText } from '#lib/text/ladder-text.ts';
+import { toTimeText } from '#lib/text/schedule-text.ts';
+import { toWeightsText } from '#lib/text/weights-text.ts';
 import { Fact } from '../components/facts.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { toModelPath } from '../models/backends.ts';

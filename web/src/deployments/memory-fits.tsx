@@ -2,7 +2,7 @@
 
 import { Box, Group, Stack, Text } from '@mantine/core';
 import type { FitsView } from '#deployments/schema.ts';
-import { toCount } from '#lib/format.ts';
+import { toCount } from '#lib/text/format.ts';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { type Place, toBestPlace, toPlaceName, useFits, usePlaces } from './places.ts';
 

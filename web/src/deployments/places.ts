@@ -4,7 +4,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { DeploymentView, FitsView } from '#deployments/schema.ts';
-import { toHourlyPrice } from '#lib/format.ts';
+import { toHourlyPrice } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 import { useInstanceTypes } from '../queries.ts';
 import { deploymentsPath, type Engine } from './deployments.ts';

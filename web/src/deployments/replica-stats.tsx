@@ -3,7 +3,7 @@
 import { Stack, Text } from '@mantine/core';
 import type { ReplicaView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
-import { toBinarySize, toBinarySizeOf } from '#lib/format.ts';
+import { toBinarySize, toBinarySizeOf } from '#lib/text/format.ts';
 
 interface StatsCellProps {
   replica: ReplicaView;

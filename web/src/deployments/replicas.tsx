@@ -3,7 +3,7 @@
 import { Text } from '@mantine/core';
 import type { DeploymentView, ReplicaView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
-import { toCount } from '#lib/format.ts';
+import { toCount } from '#lib/text/format.ts';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { Section } from '../components/section.tsx';

@@ -2,7 +2,7 @@
 
 import { Checkbox, SimpleGrid } from '@mantine/core';
 import type { DeploymentView } from '#deployments/schema.ts';
-import { toTimeText } from '#lib/schedule-text.ts';
+import { toTimeText } from '#lib/text/schedule-text.ts';
 import { TextareaField, TextField } from '../components/fields.tsx';
 import { defaultLadder, engineFields, ladderFields, numberFields } from './deployment-form.ts';
 import type { Engine } from './deployments.ts';

@@ -4,7 +4,7 @@ import { Button, Code } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import type { Filesystem } from '#cloud/schema.ts';
-import { toSize } from '#lib/format.ts';
+import { toSize } from '#lib/text/format.ts';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { EmptyState } from '../components/empty-state.tsx';
 import { Page } from '../components/page.tsx';

@@ -3,7 +3,7 @@
 
 import { Anchor, Button, Paper, Text } from '@mantine/core';
 import { Link } from 'wouter';
-import { toCounted } from '#lib/format.ts';
+import { toCounted } from '#lib/text/format.ts';
 import { Section } from '../components/section.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { useMe } from '../current-user.ts';

@@ -2,7 +2,7 @@
 // The budget covers models only.
 
 import { Progress, Text } from '@mantine/core';
-import { toMoney, toPercent } from '#lib/format.ts';
+import { toMoney, toPercent } from '#lib/text/format.ts';
 import { useAccountLimits } from '../api-keys/limits.ts';
 import { toLastWeek } from '../usage/time-range.ts';
 import { useTotals } from '../usage/usage-data.ts';

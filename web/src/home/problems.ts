@@ -4,7 +4,7 @@ import type { HostView } from '#cloud/hosts/schema.ts';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
-import { toCounted, toMoney, toPercent } from '#lib/format.ts';
+import { toCounted, toMoney, toPercent } from '#lib/text/format.ts';
 import { type Allowance, useAccountLimits } from '../api-keys/limits.ts';
 import type { Tone } from '../components/status-badge.tsx';
 import { useMe } from '../current-user.ts';

@@ -3,7 +3,7 @@
 import { Anchor, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { Instance } from '#cloud/schema.ts';
-import { toCounted, toHourlyPrice } from '#lib/format.ts';
+import { toCounted, toHourlyPrice } from '#lib/text/format.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { Section } from '../components/section.tsx';

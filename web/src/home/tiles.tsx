@@ -4,7 +4,7 @@
 import { Anchor, Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
-import { toCount, toMoney, toPercent, toRate, toShortCount } from '#lib/format.ts';
+import { toCount, toMoney, toPercent, toRate, toShortCount } from '#lib/text/format.ts';
 import { useLive } from '../usage/samples.ts';
 import { toLastDay, toStarts, toThisMonth } from '../usage/time-range.ts';
 import { useTotals, useUsage } from '../usage/usage-data.ts';

@@ -4,7 +4,7 @@ import { Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { HostView } from '#cloud/hosts/schema.ts';
-import { toCounted } from '#lib/format.ts';
+import { toCounted } from '#lib/text/format.ts';
 import { patch } from '../api.ts';
 import { RowButton } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';

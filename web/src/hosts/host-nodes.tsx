@@ -3,7 +3,7 @@
 import { Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { HostView } from '#cloud/hosts/schema.ts';
-import { toCount } from '#lib/format.ts';
+import { toCount } from '#lib/text/format.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import type { Gpu, HostNode } from './hosts.ts';

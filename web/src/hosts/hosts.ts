@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import type { HostView } from '#cloud/hosts/schema.ts';
-import { toCounted } from '#lib/format.ts';
+import { toCounted } from '#lib/text/format.ts';
 import { get, type List } from '../api.ts';
 
 export type HostNode = HostView['nodes'][number];

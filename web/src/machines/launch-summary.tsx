@@ -3,7 +3,7 @@
 import { Group, Stack, Tabs, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { InstanceType } from '#cloud/schema.ts';
-import { toCounted, toHourlyPrice, toMoney } from '#lib/format.ts';
+import { toCounted, toHourlyPrice, toMoney } from '#lib/text/format.ts';
 import { CodeBlock } from '../components/code-samples.tsx';
 import { findMissing, type LaunchChoice, toLaunch } from './launch-choice.ts';
 import { formats, toLaunchCommands } from './launch-code.ts';

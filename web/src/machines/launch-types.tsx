@@ -15,7 +15,7 @@ import {
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { InstanceTypes } from '#cloud/schema.ts';
-import { toCounted, toHourlyPrice } from '#lib/format.ts';
+import { toCounted, toHourlyPrice } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 import { instanceTypesKey } from '../queries.ts';
 import { type LaunchPartProps, noRegion } from './launch-choice.ts';

@@ -2,7 +2,7 @@
 
 import { Text } from '@mantine/core';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
-import { toHourlyPrice } from '#lib/format.ts';
+import { toHourlyPrice } from '#lib/text/format.ts';
 import { type Column, NameCell } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { nameOf, toMachinePath, useDetails } from './instances.ts';

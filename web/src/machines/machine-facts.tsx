@@ -4,7 +4,7 @@ import { Anchor, Code, Group, Paper, SimpleGrid, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import type { FirewallRule, Instance, InstanceDetail } from '#cloud/schema.ts';
-import { toCounted, toHourlyPrice, toMoney } from '#lib/format.ts';
+import { toCounted, toHourlyPrice, toMoney } from '#lib/text/format.ts';
 import { get, type List } from '../api.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { Fact } from '../components/facts.tsx';

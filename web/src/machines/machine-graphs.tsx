@@ -4,7 +4,7 @@ import { AreaChart } from '@mantine/charts';
 import '@mantine/charts/styles.css';
 import { Paper, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { InstanceDetail, InstanceStats, MeasuredFigure } from '#cloud/schema.ts';
-import { toBinarySize, toCounted, toSize } from '#lib/format.ts';
+import { toBinarySize, toCounted, toSize } from '#lib/text/format.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { type Point, toPerSecond, toPoints, useStats } from './use-stats.ts';
 

@@ -5,7 +5,7 @@ import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type MouseEvent, useState } from 'react';
 import type { BackendCheck, BackendView } from '#inference/backends/schema.ts';
-import { toDuration } from '#lib/format.ts';
+import { toDuration } from '#lib/text/format.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { AutocompleteField, PasswordField, SelectField, TextField } from '../components/fields.tsx';

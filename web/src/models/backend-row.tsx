@@ -4,7 +4,7 @@ import { ActionIcon, Anchor, Group, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
 import { Link } from 'wouter';
 import type { BackendView } from '#inference/backends/schema.ts';
-import { toCounted, toDuration, toRate } from '#lib/format.ts';
+import { toCounted, toDuration, toRate } from '#lib/text/format.ts';
 import { toRelative } from '../components/relative-time.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
 import { toDeploymentPath } from '../deployments/deployments.ts';

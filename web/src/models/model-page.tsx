@@ -13,7 +13,7 @@ import {
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { ModelWeights } from '#inference/weights/schema.ts';
-import { toCounted, toTokenPrice } from '#lib/format.ts';
+import { toCounted, toTokenPrice } from '#lib/text/format.ts';
 import { toAgentCode } from '../code-samples/agents.ts';
 import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
 import { toFrameworkCode } from '../code-samples/frameworks.ts';

@@ -4,7 +4,7 @@ import { Anchor, Button, Group, Menu, Stack, Text } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { ModelWeights } from '#inference/weights/schema.ts';
-import { toCount, toCounted, toMoney } from '#lib/format.ts';
+import { toCount, toCounted, toMoney } from '#lib/text/format.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';

@@ -3,7 +3,7 @@
 import { Group, Paper, Progress, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
-import { toSize } from '#lib/format.ts';
+import { toSize } from '#lib/text/format.ts';
 import { post, remove } from '../api.ts';
 import { NameCell, RowButton } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';

@@ -2,7 +2,7 @@
 
 import { Text } from '@mantine/core';
 import type { StoredWeights } from '#inference/weights/schema.ts';
-import { toSize } from '#lib/format.ts';
+import { toSize } from '#lib/text/format.ts';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { Section } from '../components/section.tsx';
 import { useDelete } from '../components/use-delete.tsx';

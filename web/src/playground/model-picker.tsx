@@ -1,7 +1,7 @@
 // The field for a model. Its options show what a model costs, and which ones only a stand-in answers for.
 
 import { Group, Select, Skeleton, Text } from '@mantine/core';
-import { toMoney } from '#lib/format.ts';
+import { toMoney } from '#lib/text/format.ts';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { standInLabel } from '../models/backends.ts';
 import type { ModelFacts } from './model-facts.ts';

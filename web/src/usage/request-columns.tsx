@@ -3,7 +3,7 @@
 import { Anchor, Code, Group, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
-import { toCount, toDuration, toMoney } from '#lib/format.ts';
+import { toCount, toDuration, toMoney } from '#lib/text/format.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import type { Column } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';

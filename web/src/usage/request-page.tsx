@@ -6,7 +6,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
-import { toCount, toDuration, toMoney } from '#lib/format.ts';
+import { toCount, toDuration, toMoney } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { CopyButton } from '../components/copy-button.tsx';

@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import type { UsageLatency, UsageLive } from '#accounts/usage/schema.ts';
-import { toDuration } from '#lib/format.ts';
+import { toDuration } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 import type { Subject } from './usage-query.ts';
 

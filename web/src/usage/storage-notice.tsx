@@ -3,7 +3,7 @@
 import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { UsageStorage } from '#accounts/usage/schema.ts';
-import { toCount } from '#lib/format.ts';
+import { toCount } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 
 export function StorageNotice() {

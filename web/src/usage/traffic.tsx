@@ -2,7 +2,7 @@
 
 import { Group, Paper, SegmentedControl, Skeleton } from '@mantine/core';
 import { useMemo, useState } from 'react';
-import { toCount, toMoney, toPercent } from '#lib/format.ts';
+import { toCount, toMoney, toPercent } from '#lib/text/format.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Facts } from '../components/facts.tsx';
 import { Section } from '../components/section.tsx';

@@ -2,7 +2,7 @@
 
 import { BarChart, ChartTooltip } from '@mantine/charts';
 import '@mantine/charts/styles.css';
-import { toCount, toHours, toMoney, toShortCount } from '#lib/format.ts';
+import { toCount, toHours, toMoney, toShortCount } from '#lib/text/format.ts';
 import type { ChartData } from './chart-data.ts';
 import { type Metric, metricNames } from './usage-totals.ts';
 import './usage.css';

@@ -1,6 +1,6 @@
 // The columns of numbers, shared by the tables of totals and of intervals.
 
-import { toCount, toDuration, toHours, toMoney } from '#lib/format.ts';
+import { toCount, toDuration, toHours, toMoney } from '#lib/text/format.ts';
 import type { Column } from '../components/data-table.tsx';
 import type { UsageTotals } from './usage-totals.ts';
 

@@ -1,6 +1,6 @@
 // The totals of the time range in one line: one cost for models and machines, and what it consists of.
 
-import { toCount, toHours, toMoney } from '#lib/format.ts';
+import { toCount, toHours, toMoney } from '#lib/text/format.ts';
 import { Facts } from '../components/facts.tsx';
 import type { TimeRange } from './time-range.ts';
 import { useTotals } from './usage-data.ts';

@@ -1,13 +1,13 @@
 // Checks that an operator can run on an endpoint before machines are placed on it. Each result is a sentence.
 
-import { planAddresses } from './addresses.ts';
-import { createDaemonClient, type DaemonClient } from './client.ts';
+import { createDaemonClient, type DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
+import { engineOf, flavorOf, type ServerInfo } from '#cloud/drivers/incus/daemon/flavor.ts';
+import { smallImage } from '#cloud/drivers/incus/images/image-recipe.ts';
+import { listImages } from '#cloud/drivers/incus/images/images.ts';
+import { planAddresses } from '#cloud/drivers/incus/network/addresses.ts';
+import { checkUplink } from '#cloud/drivers/incus/network/ovn-uplink.ts';
 import { defaults, type IncusOptions } from './context.ts';
-import { engineOf, flavorOf, type ServerInfo } from './flavor.ts';
-import { smallImage } from './image-recipe.ts';
-import { listImages } from './images.ts';
 import { takeInventory } from './inventory.ts';
-import { checkUplink } from './ovn-uplink.ts';
 
 export interface EndpointCheck {
   readonly name: 'reachability' | 'trust' | 'storage' | 'network' | 'images' | 'gpus';

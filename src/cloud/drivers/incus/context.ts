@@ -1,20 +1,36 @@
 // State shared by all machines of one endpoint: the connection, the network plan and the operator's settings.
 
 import { DriverError } from '#cloud/drivers/driver.ts';
+import { createDaemonClient, type DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
+import type { Endpoint } from '#cloud/drivers/incus/daemon/endpoint.ts';
+import { type Flavor, flavorOf, type ServerInfo } from '#cloud/drivers/incus/daemon/flavor.ts';
+import { smallImage } from '#cloud/drivers/incus/images/image-recipe.ts';
+import type { ImageNames } from '#cloud/drivers/incus/images/images.ts';
+import {
+  createInstanceCache,
+  type InstanceCache,
+} from '#cloud/drivers/incus/machine/instance-cache.ts';
+import { createSshProbe, type SshProbe } from '#cloud/drivers/incus/machine/reachability.ts';
+import {
+  type AddressPlan,
+  type GivenAddresses,
+  planAddresses,
+} from '#cloud/drivers/incus/network/addresses.ts';
+import {
+  type NetworkAcl,
+  openNetworkAcl,
+  unenforced,
+} from '#cloud/drivers/incus/network/firewall.ts';
+import { checkUplink } from '#cloud/drivers/incus/network/ovn-uplink.ts';
+import {
+  type FilesystemStore,
+  type HostPaths,
+  inHostPaths,
+  inVolumes,
+} from '#cloud/drivers/incus/storage/volumes.ts';
+import type { WeightCopy } from '#cloud/drivers/incus/storage/weight-copy.ts';
 import { createKeyedMutex, type KeyedMutex } from '#lib/async/keyed-mutex.ts';
-import { type AddressPlan, type GivenAddresses, planAddresses } from './addresses.ts';
-import { createDaemonClient, type DaemonClient } from './client.ts';
-import type { Endpoint } from './endpoint.ts';
-import { type NetworkAcl, openNetworkAcl, unenforced } from './firewall.ts';
-import { type Flavor, flavorOf, type ServerInfo } from './flavor.ts';
-import { smallImage } from './image-recipe.ts';
-import type { ImageNames } from './images.ts';
-import { createInstanceCache, type InstanceCache } from './instance-cache.ts';
 import type { GivenGpus } from './inventory.ts';
-import { checkUplink } from './ovn-uplink.ts';
-import { createSshProbe, type SshProbe } from './reachability.ts';
-import { type FilesystemStore, type HostPaths, inHostPaths, inVolumes } from './volumes.ts';
-import type { WeightCopy } from './weight-copy.ts';
 
 export interface IncusOptions {
   readonly endpoint: Endpoint;

@@ -7,13 +7,11 @@ import {
   type DriverReport,
   type MachineState,
 } from '#cloud/drivers/driver.ts';
-import type { AddressPlan } from './addresses.ts';
-import { runInside } from './command.ts';
-import { connectInside } from './connection.ts';
-import { type IncusContext, type IncusOptions, openContext } from './context.ts';
-import { engineOf } from './flavor.ts';
-import { importImage } from './image-import.ts';
-import { listImages } from './images.ts';
+import { engineOf } from '#cloud/drivers/incus/daemon/flavor.ts';
+import { importImage } from '#cloud/drivers/incus/images/image-import.ts';
+import { listImages } from '#cloud/drivers/incus/images/images.ts';
+import { runInside } from '#cloud/drivers/incus/machine/command.ts';
+import { connectInside } from '#cloud/drivers/incus/machine/connection.ts';
 import {
   addressOf,
   findId,
@@ -21,13 +19,22 @@ import {
   instancePath,
   isSettled,
   privateAddressOf,
-} from './instance.ts';
+} from '#cloud/drivers/incus/machine/instance.ts';
+import {
+  launchMachine,
+  removeMachine,
+  restartMachine,
+} from '#cloud/drivers/incus/machine/life-cycle.ts';
+import { measureInstance } from '#cloud/drivers/incus/machine/stats.ts';
+import { openInstanceTerminal } from '#cloud/drivers/incus/machine/terminal.ts';
+import type { AddressPlan } from '#cloud/drivers/incus/network/addresses.ts';
+import {
+  findWaitReason,
+  sweepPrivateNetworks,
+} from '#cloud/drivers/incus/network/private-networks.ts';
+import { prepareWeights, sweepWeights } from '#cloud/drivers/incus/storage/weight-volumes.ts';
+import { type IncusContext, type IncusOptions, openContext } from './context.ts';
 import { takeInventory } from './inventory.ts';
-import { launchMachine, removeMachine, restartMachine } from './life-cycle.ts';
-import { findWaitReason, sweepPrivateNetworks } from './private-networks.ts';
-import { measureInstance } from './stats.ts';
-import { openInstanceTerminal } from './terminal.ts';
-import { prepareWeights, sweepWeights } from './weight-volumes.ts';
 
 export type IncusDriver = Driver &
   Required<Pick<Driver, 'attachTerminal' | 'watch' | 'images'>> & {

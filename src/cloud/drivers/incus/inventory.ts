@@ -2,8 +2,8 @@
 // memory nor its MIG slices nor other accelerators; those come from a table and from the operator.
 
 import type { DriverReport, NodeReport } from '#cloud/drivers/driver.ts';
-import type { DaemonClient } from './client.ts';
-import type { ServerInfo } from './flavor.ts';
+import type { DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
+import type { ServerInfo } from '#cloud/drivers/incus/daemon/flavor.ts';
 
 /** The operator's list of what the daemon can't list itself. */
 export interface GivenGpus {

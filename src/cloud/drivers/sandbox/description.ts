@@ -3,8 +3,8 @@
 
 import { availableParallelism } from 'node:os';
 import type { DriverReport } from '#cloud/drivers/driver.ts';
+import { listMachineImages, readRoom } from '#cloud/drivers/sandbox/disk/disk-space.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
-import { listMachineImages, readRoom } from '#cloud/drivers/sandbox/machine/disk-space.ts';
 import { findGpus, toReport } from './gpus.ts';
 import type { SandboxHost } from './host.ts';
 

@@ -2,7 +2,7 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { DriverError, type DriverReport } from '#cloud/drivers/driver.ts';
-import { queryNvidiaSmi } from '#lib/nvidia-smi.ts';
+import { queryNvidiaSmi } from '#lib/computer/nvidia-smi.ts';
 
 export interface Gpu {
   /** UUID, which CUDA_VISIBLE_DEVICES accepts and a reboot does not change. */

@@ -5,11 +5,11 @@ import { execFile } from 'node:child_process';
 import { access, constants, mkdtemp, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { installMappedBind } from '#cloud/drivers/sandbox/disk/mapped-bind.ts';
 import {
   type ControlGroups,
   findControlGroups,
 } from '#cloud/drivers/sandbox/machine/control-groups.ts';
-import { installMappedBind } from '#cloud/drivers/sandbox/machine/mapped-bind.ts';
 import { installConfine, installConfineAsUbuntu } from '#cloud/drivers/sandbox/seccomp/confine.ts';
 
 const execute = promisify(execFile);

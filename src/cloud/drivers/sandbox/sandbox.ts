@@ -12,11 +12,12 @@ import {
   type MachineSpec,
   type MachineState,
 } from '#cloud/drivers/driver.ts';
+import { fillImages } from '#cloud/drivers/sandbox/disk/disk-space.ts';
+import { watchDisks } from '#cloud/drivers/sandbox/disk/disk-watch.ts';
+import { createShare, measureShare, removeShare } from '#cloud/drivers/sandbox/disk/shares.ts';
 import { readBootLog } from '#cloud/drivers/sandbox/machine/boot-log.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { removeLeftoverGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
-import { fillImages } from '#cloud/drivers/sandbox/machine/disk-space.ts';
-import { watchDisks } from '#cloud/drivers/sandbox/machine/disk-watch.ts';
 import { runInside } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { applyRules, toSshRules } from '#cloud/drivers/sandbox/machine/firewall.ts';
 import {
@@ -34,7 +35,6 @@ import {
 } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
 import { memoryForMachines, reserveMemory } from '#cloud/drivers/sandbox/machine/memory-reserve.ts';
 import { isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
-import { createShare, measureShare, removeShare } from '#cloud/drivers/sandbox/machine/shares.ts';
 import { measureMachine } from '#cloud/drivers/sandbox/machine/stats.ts';
 import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
 import {
@@ -49,7 +49,7 @@ import {
 } from '#cloud/drivers/sandbox/ssh/served-machines.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { shareRecent } from '#lib/async/share-recent.ts';
-import { readGpuStats } from '#lib/nvidia-smi.ts';
+import { readGpuStats } from '#lib/computer/nvidia-smi.ts';
 import { adviseHost, describeHost } from './description.ts';
 import { hostFolders, inspectHost } from './host.ts';
 

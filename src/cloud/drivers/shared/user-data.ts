@@ -4,7 +4,7 @@
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
 import { isMembers } from '#lib/json-members.ts';
-import { shellQuote } from '#lib/shell-quote.ts';
+import { shellQuote } from '#lib/text/shell-quote.ts';
 
 const maxContentBytes = 16 * 1024 * 1024;
 

@@ -1,9 +1,9 @@
 // Batches as clients see them: created, read, listed and cancelled. The runner does the rest.
 
-import type { BatchRow } from '#db/batch-rows.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database } from '#db/tables.ts';
+import type { BatchRow } from '#db/tables/batch-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { findEndpoint } from '#inference/apis/apis.ts';
 import { fileNotFound } from '#inference/apis/files/errors.ts';
 import { type ListOptions, type ListPage, readListPage } from '#inference/apis/files/list-page.ts';

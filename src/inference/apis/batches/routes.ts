@@ -3,7 +3,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
-import type { BatchRow } from '#db/batch-rows.ts';
+import type { BatchRow } from '#db/tables/batch-rows.ts';
 import { toListBody } from '#inference/apis/files/list-page.ts';
 import { inJson } from '#inference/apis/response-schemas.ts';
 import { toCaller } from '#inference/request.ts';

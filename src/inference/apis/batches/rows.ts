@@ -3,10 +3,10 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import { isCallerGone } from '#accounts/caller-gone.ts';
 import { writeBatch } from '#accounts/usage/write-batch.ts';
-import type { BatchRow, BatchState } from '#db/batch-rows.ts';
 import { Lease, type LeaseOptions, released } from '#db/lease.ts';
 import { toRawTx } from '#db/raw.ts';
-import type { Database, Tables, Tx, UsageRequestRow } from '#db/tables.ts';
+import type { BatchRow, BatchState } from '#db/tables/batch-rows.ts';
+import type { Database, Tables, Tx, UsageRequestRow } from '#db/tables/tables.ts';
 import { appendBlocks, blockBytes, newFile } from '#inference/apis/files/files.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { LineResult } from './line.ts';

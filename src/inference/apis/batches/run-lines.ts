@@ -1,7 +1,7 @@
 // Runs the lines of one batch: reads them in order, keeps a bounded number in hand, and stores results as they come.
 // The batch's row says which lines are done, so another process can go on at any moment.
 
-import type { BatchRow } from '#db/batch-rows.ts';
+import type { BatchRow } from '#db/tables/batch-rows.ts';
 import type { ListedEndpoint } from '#inference/apis/apis.ts';
 import type { Files } from '#inference/apis/files/files.ts';
 import { newId } from '#lib/ids.ts';

@@ -2,7 +2,7 @@
 // moment, and another one goes on with its batches when their leases have expired.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { BatchRow } from '#db/batch-rows.ts';
+import type { BatchRow } from '#db/tables/batch-rows.ts';
 import { findEndpoint, type ListedEndpoint } from '#inference/apis/apis.ts';
 import { WakeableTask } from '#lib/async/wakeable-task.ts';
 import { callerGone } from './line-faults.ts';

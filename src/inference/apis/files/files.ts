@@ -2,9 +2,9 @@
 // whole.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import type { FileRow } from '#db/batch-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { FileRow } from '#db/tables/batch-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { diskFull } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';

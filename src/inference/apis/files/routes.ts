@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, principalOf } from '#accounts/authenticate.ts';
-import type { FileRow } from '#db/batch-rows.ts';
+import type { FileRow } from '#db/tables/batch-rows.ts';
 import { discard } from '#http/body/bodies.ts';
 import { allowLongBody } from '#http/body/upload-timeout.ts';
 import { onClosed } from '#http/client-disconnect.ts';

@@ -4,7 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyHeaders } from '@fastify/busboy';
-import type { FileRow } from '#db/batch-rows.ts';
+import type { FileRow } from '#db/tables/batch-rows.ts';
 import { badForm, emptyFile, noFile, secondFile, wrongExpiry, wrongPurpose } from './errors.ts';
 import { blockBytes, type Files } from './files.ts';
 

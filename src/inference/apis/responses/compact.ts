@@ -2,12 +2,12 @@
 // newest messages of people are kept as they were, so that no task is lost in the summary.
 
 import type { Generation } from '#inference/apis/endpoint.ts';
+import { toInputItems, toTask } from '#inference/apis/responses/request/to-task.ts';
 import type { ChatChoice } from '#inference/engine.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
 import { toResponseUsage } from './response-object.ts';
 import type { CompactedResponse, CompactRequest, InputItem } from './schema.ts';
 import type { Sealer } from './sealer.ts';
-import { toInputItems, toTask } from './to-task.ts';
 
 /** Maximum characters of messages that are kept as they were. */
 const maxKeptLength = 40_000;

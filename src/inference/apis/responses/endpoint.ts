@@ -1,9 +1,14 @@
 // POST /v1/responses, /v1/responses/compact and /v1/responses/input_tokens.
 
 import { defineEndpoint, type Origin } from '#inference/apis/endpoint.ts';
+import {
+  countJson,
+  defer,
+  type ResponseGeneration,
+} from '#inference/apis/responses/background/defer.ts';
+import { toTask } from '#inference/apis/responses/request/to-task.ts';
 import type { ChatRequest } from '#inference/schema.ts';
 import { toCompaction } from './compact.ts';
-import { countJson, defer, type ResponseGeneration } from './defer.ts';
 import { createResponsesFormat } from './format.ts';
 import type { WithResponses } from './parts.ts';
 import { compactText, inputTokensText, responseText } from './reference.ts';
@@ -21,7 +26,6 @@ import {
   type ResponseTool,
 } from './schema.ts';
 import { createSealer } from './sealer.ts';
-import { toTask } from './to-task.ts';
 
 type ResponsesOrigin = Origin & WithResponses;
 

@@ -1,6 +1,8 @@
 // Writes responses in the format of the Responses API, whole or as a stream of events.
 
 import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
+import { wantsLogprobs } from '#inference/apis/responses/request/to-task.ts';
+import type { ToolSet } from '#inference/apis/responses/request/tools.ts';
 import type {
   ChatChoice,
   ChatChoiceDelta,
@@ -23,8 +25,6 @@ import {
   toResponseUsage,
 } from './response-object.ts';
 import type { ResponseObject, ResponseRequest } from './schema.ts';
-import { wantsLogprobs } from './to-task.ts';
-import type { ToolSet } from './tools.ts';
 
 export interface ResponsesFormatOptions {
   readonly request: ResponseRequest;

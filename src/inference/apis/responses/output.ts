@@ -1,11 +1,12 @@
 // The output of one response, collected from the chunks of a chat: items, and the events that announce them. A whole
 // response is collected the same way, so that both have the same items.
 
+import { OpenCall, toCallItem } from '#inference/apis/responses/request/calls.ts';
+import type { ToolSet } from '#inference/apis/responses/request/tools.ts';
 import { type CallPiece, readOutput } from '#inference/choice-output.ts';
 import type { ChatChoiceDelta, ChatLogprobs, FinishReason } from '#inference/engine.ts';
 import { parseText } from '#inference/text-events.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
-import { OpenCall, toCallItem } from './calls.ts';
 import { type EventWriter, toHead } from './events.ts';
 import type {
   ItemStatus,
@@ -14,7 +15,6 @@ import type {
   OutputLogprob,
   ReasoningItem,
 } from './schema.ts';
-import type { ToolSet } from './tools.ts';
 
 export interface OutputOptions {
   /** Digits from which the ids of all items are made. */

@@ -1,13 +1,13 @@
 // What the Responses API keeps between requests.
 
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
+import type { BackgroundResponses } from '#inference/apis/responses/background/background.ts';
+import type { Followers } from '#inference/apis/responses/background/follow.ts';
+import type { ResponseStore } from '#inference/apis/responses/stored/store.ts';
 import type { Task } from '#inference/engine.ts';
 import type { Admission, AdmittedPart } from '#inference/serving/admit.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
-import type { BackgroundResponses } from './background.ts';
-import type { Followers } from './follow.ts';
-import type { ResponseStore } from './store.ts';
 
 export interface ResponsesParts {
   readonly store: ResponseStore;

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { DriverError } from '#cloud/drivers/driver.ts';
-import { instanceName } from '#cloud/drivers/incus/instance.ts';
+import { instanceName } from '#cloud/drivers/incus/machine/instance.ts';
 import { createFixture, type Fixture } from '#test/support/cloud/incus-fixture.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
 import { startUnixProxy, type UnixProxy } from '#test/support/unix-proxy.ts';

@@ -6,11 +6,15 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { InboundRule, Terminal } from '#cloud/drivers/driver.ts';
-import { createDaemonClient } from '#cloud/drivers/incus/client.ts';
-import { runInside } from '#cloud/drivers/incus/command.ts';
-import { openNetworkAcl } from '#cloud/drivers/incus/firewall.ts';
-import { architecture, buildHostImage, smallImage } from '#cloud/drivers/incus/image-recipe.ts';
-import { instanceName } from '#cloud/drivers/incus/instance.ts';
+import { createDaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
+import {
+  architecture,
+  buildHostImage,
+  smallImage,
+} from '#cloud/drivers/incus/images/image-recipe.ts';
+import { runInside } from '#cloud/drivers/incus/machine/command.ts';
+import { instanceName } from '#cloud/drivers/incus/machine/instance.ts';
+import { openNetworkAcl } from '#cloud/drivers/incus/network/firewall.ts';
 import { createFixture, type Fixture, type Running } from '#test/support/cloud/incus-fixture.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
 import { until } from '#test/support/until.ts';

@@ -6,16 +6,16 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
-import { type AddressPlan, chooseNetworkAddress } from '#cloud/drivers/incus/addresses.ts';
-import { createIdentity } from '#cloud/drivers/incus/client-certificate.ts';
-import { DaemonError } from '#cloud/drivers/incus/daemon-response.ts';
-import { parseInstance } from '#cloud/drivers/incus/events.ts';
-import { toAclRules } from '#cloud/drivers/incus/firewall.ts';
-import { engineOf, flavorOf, tokenFields } from '#cloud/drivers/incus/flavor.ts';
-import { toCreateRequest, toGpu } from '#cloud/drivers/incus/instance.ts';
+import { createIdentity } from '#cloud/drivers/incus/daemon/client-certificate.ts';
+import { DaemonError } from '#cloud/drivers/incus/daemon/daemon-response.ts';
+import { parseInstance } from '#cloud/drivers/incus/daemon/events.ts';
+import { engineOf, flavorOf, tokenFields } from '#cloud/drivers/incus/daemon/flavor.ts';
 import { toGpus } from '#cloud/drivers/incus/inventory.ts';
-import { toNics } from '#cloud/drivers/incus/nics.ts';
-import { toMachineSeed } from '#cloud/drivers/incus/seed.ts';
+import { toCreateRequest, toGpu } from '#cloud/drivers/incus/machine/instance.ts';
+import { toMachineSeed } from '#cloud/drivers/incus/machine/seed.ts';
+import { type AddressPlan, chooseNetworkAddress } from '#cloud/drivers/incus/network/addresses.ts';
+import { toAclRules } from '#cloud/drivers/incus/network/firewall.ts';
+import { toNics } from '#cloud/drivers/incus/network/nics.ts';
 
 const plan: AddressPlan = {
   network: 'br0',

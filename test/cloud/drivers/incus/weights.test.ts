@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { createDaemonClient, type DaemonClient } from '#cloud/drivers/incus/client.ts';
+import { createDaemonClient, type DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
 import { createFixture, type Fixture } from '#test/support/cloud/incus-fixture.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
 import { until } from '#test/support/until.ts';

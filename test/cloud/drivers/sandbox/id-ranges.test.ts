@@ -7,13 +7,13 @@ import { once } from 'node:events';
 import { chownSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { inspectHost } from '#cloud/drivers/sandbox/host.ts';
 import {
   chooseIdBase,
   diskIdBase,
   findRunningBases,
   idCount,
-} from '#cloud/drivers/sandbox/machine/id-ranges.ts';
+} from '#cloud/drivers/sandbox/disk/id-ranges.ts';
+import { inspectHost } from '#cloud/drivers/sandbox/host.ts';
 import {
   findRecord,
   findRecordedProcess,

@@ -25,7 +25,7 @@ import { parseNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
 import { parseAuthorizedKeys } from '#cloud/drivers/sandbox/ssh/authorized-keys.ts';
 import { createSourceFilter } from '#cloud/drivers/sandbox/ssh/source-filter.ts';
 import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
-import { toFields } from '#lib/nvidia-smi.ts';
+import { toFields } from '#lib/computer/nvidia-smi.ts';
 
 const id = `fe01${'0'.repeat(28)}`;
 

@@ -7,12 +7,15 @@ import { pino } from 'pino';
 import type { Payer, Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Amount, Ticket } from '#accounts/limits/store.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database } from '#db/tables.ts';
-import { BackgroundResponses, type Generate } from '#inference/apis/responses/background.ts';
-import { createFollowers } from '#inference/apis/responses/follow.ts';
-import { RunRows } from '#inference/apis/responses/run-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
+import {
+  BackgroundResponses,
+  type Generate,
+} from '#inference/apis/responses/background/background.ts';
+import { createFollowers } from '#inference/apis/responses/background/follow.ts';
+import { RunRows } from '#inference/apis/responses/background/run-rows.ts';
 import type { ResponseObject } from '#inference/apis/responses/schema.ts';
-import { ResponseStore } from '#inference/apis/responses/store.ts';
+import { ResponseStore } from '#inference/apis/responses/stored/store.ts';
 import { newId } from '#lib/ids.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { createHandClock } from '#test/support/clock.ts';

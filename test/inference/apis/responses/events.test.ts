@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createResponsesFormat } from '#inference/apis/responses/format.ts';
+import { createToolSet } from '#inference/apis/responses/request/tools.ts';
 import type {
   OutputItem,
   ResponseObject,
   ResponseRequest,
 } from '#inference/apis/responses/schema.ts';
-import { createToolSet } from '#inference/apis/responses/tools.ts';
 import type { ChatChoice, ChatChoiceDelta, EngineChunk, Usage } from '#inference/engine.ts';
 import { InferenceError } from '#inference/errors.ts';
 import { foldChunks } from '#inference/fold.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { toPattern } from '#inference/apis/responses/lark.ts';
+import { toPattern } from '#inference/apis/responses/request/lark.ts';
 
 /** The form of the patches that Codex writes. */
 const patch = `

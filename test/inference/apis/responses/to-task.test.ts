@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { toInputItems, toTask } from '#inference/apis/responses/request/to-task.ts';
 import type { InputItem, ResponseRequest } from '#inference/apis/responses/schema.ts';
-import { toInputItems, toTask } from '#inference/apis/responses/to-task.ts';
 import type { InferenceError } from '#inference/errors.ts';
 
 const unseal = (sealed: string) => (sealed.startsWith('ours:') ? sealed.slice(5) : null);

@@ -9,15 +9,15 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DriverError } from '#cloud/drivers/driver.ts';
+import { diskIdBase, idCount } from '#cloud/drivers/sandbox/disk/id-ranges.ts';
+import { openIdMap } from '#cloud/drivers/sandbox/disk/mapped-bind.ts';
 import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { listWeightFiles } from '#cloud/drivers/shared/weight-files.ts';
 import { openBootLog } from './boot-log.ts';
 import type { SandboxContext } from './context.ts';
-import { diskIdBase, idCount } from './id-ranges.ts';
 import { leaveHostCommand, outerEnvironment, toUserLimits } from './leave-host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
-import { openIdMap } from './mapped-bind.ts';
 import { findOwnProgram } from './own-program.ts';
 import {
   findChild,

@@ -6,6 +6,9 @@ import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import ssh2 from 'ssh2';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
+import { createDisk, removeTree } from '#cloud/drivers/sandbox/disk/disk.ts';
+import { chooseIdBase, findRunningBases } from '#cloud/drivers/sandbox/disk/id-ranges.ts';
+import { findShare } from '#cloud/drivers/sandbox/disk/shares.ts';
 import { checkAddress, chooseLoopbackAddress } from '#cloud/drivers/sandbox/network/addresses.ts';
 import { attachNetwork } from '#cloud/drivers/sandbox/network/network.ts';
 import {
@@ -16,10 +19,8 @@ import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
 import { bootMachine } from './boot.ts';
 import type { SandboxContext } from './context.ts';
 import { createGroups, removeGroups } from './control-groups.ts';
-import { createDisk, removeTree } from './disk.ts';
 import type { RunningMachine } from './enter.ts';
 import { applyRules, removeNetwork } from './firewall.ts';
-import { chooseIdBase, findRunningBases } from './id-ranges.ts';
 import {
   findRecord,
   findRecordedProcess,
@@ -35,7 +36,6 @@ import {
 } from './machine-directory.ts';
 import { openNamespaces, unisolatedEntrance } from './namespaces.ts';
 import { findProcess, signalProcess, waitUntilGone } from './process-identity.ts';
-import { findShare } from './shares.ts';
 
 const execute = promisify(execFile);
 const gracefulStopMs = 3000;

@@ -2,8 +2,8 @@
 // is unsafe: the kernel may reuse it for a process of the host while a session starts.
 
 import { type FileHandle, open } from 'node:fs/promises';
+import { diskIdBase } from '#cloud/drivers/sandbox/disk/id-ranges.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
-import { diskIdBase } from './id-ranges.ts';
 import type { MachineProcess } from './machine-directory.ts';
 import { isAlive } from './process-identity.ts';
 

@@ -4,7 +4,7 @@
 import { getCompileCacheDir } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { sharedNodeOptions } from '#lib/compile-cache.ts';
+import { sharedNodeOptions } from '#lib/computer/compile-cache.ts';
 
 export interface OwnProgram {
   readonly folder: string;

@@ -4,8 +4,8 @@
 import { access, readFile, readlink, statfs } from 'node:fs/promises';
 import type { MachineStats, Measured } from '#cloud/drivers/driver.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
-import type { readGpuStats } from '#lib/nvidia-smi.ts';
-import { readProcesses, sumBytes } from '#lib/process-memory.ts';
+import type { readGpuStats } from '#lib/computer/nvidia-smi.ts';
+import { readProcesses, sumBytes } from '#lib/computer/process-memory.ts';
 import { readGroups } from './control-groups.ts';
 import type { RunningMachine } from './enter.ts';
 

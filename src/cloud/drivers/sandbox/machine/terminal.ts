@@ -4,7 +4,7 @@
 import type { Socket } from 'node:net';
 import { spawn } from '@lydell/node-pty';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
-import { shellQuote } from '#lib/shell-quote.ts';
+import { shellQuote } from '#lib/text/shell-quote.ts';
 import { enterCommand, type RunningMachine } from './enter.ts';
 import { outerEnvironment } from './leave-host.ts';
 import { findChild, findProcess, signalProcess } from './process-identity.ts';

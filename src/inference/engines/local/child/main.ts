@@ -11,7 +11,7 @@ import type {
   ToParent,
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
-import { shareCompileCache } from '#lib/compile-cache.ts';
+import { shareCompileCache } from '#lib/computer/compile-cache.ts';
 import { type LoadedModel, loadModel } from './load.ts';
 import type { RequestOutput } from './runtime.ts';
 

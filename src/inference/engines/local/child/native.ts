@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { EngineError } from '#inference/engine.ts';
 import type { ModelInfo } from '#inference/engines/local/protocol.ts';
-import { findLlamaLibraries } from '#lib/llama-libraries.ts';
+import { findLlamaLibraries } from '#lib/computer/llama-libraries.ts';
 import type { Grammar, GrammarState, RawContext, RawModel, RawSampler } from './binding.ts';
 
 export interface Native {

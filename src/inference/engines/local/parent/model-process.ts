@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { ToChild, ToParent } from '#inference/engines/local/protocol.ts';
-import { compileCacheEnvironment } from '#lib/compile-cache.ts';
+import { compileCacheEnvironment } from '#lib/computer/compile-cache.ts';
 
 export interface ModelProcess {
   readonly pid: number | null;

@@ -1,0 +1,140 @@
+// The people in an account and their roles.
+
+import { sql } from 'kysely';
+import type { Audit } from '#accounts/audit/audit.ts';
+import type { ApiKeys } from '#accounts/keys/api-keys.ts';
+import { newestFirst, type Page, type PageOptions, readPage } from '#accounts/paging.ts';
+import { type Role, roles, type SessionPrincipal } from '#accounts/principal.ts';
+import { countRows } from '#db/count-rows.ts';
+import { lockAccount } from '#db/lock-account.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
+import { forbidden, notFound } from '#lib/errors.ts';
+import { requireCurrentRole } from './current-role.ts';
+import type { Sessions } from './sessions.ts';
+
+export interface MemberRow {
+  id: string;
+  email: string;
+  role: string;
+  created_at: number;
+  /** Number of API keys that the member created and that are not revoked. */
+  api_keys: number;
+}
+
+export interface Members {
+  list(accountId: string, page: PageOptions): Promise<Page<MemberRow>>;
+  setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<void>;
+  /**
+   * Owners remove anyone, others only themselves, and with their keys: a person who has left still knows them. Also ends the
+   * member's sessions. Returns the number of keys of the member that were revoked.
+   */
+  remove(principal: SessionPrincipal, userId: string, keys: 'revoke' | 'keep'): Promise<number>;
+}
+
+export function createMembers(
+  db: Database,
+  audit: Audit,
+  { sessions, apiKeys }: { sessions: Sessions; apiKeys: ApiKeys },
+): Members {
+  async function setRole(principal: SessionPrincipal, userId: string, role: Role) {
+    await db.transaction().execute(async (tx) => {
+      const before = await takeMember(tx, principal, userId, ['owner']);
+      if (before === 'owner' && role !== 'owner') await keepAnOwner(tx, principal.accountId);
+      await tx
+        .updateTable('memberships')
+        .set({ role })
+        .where('account_id', '=', principal.accountId)
+        .where('user_id', '=', userId)
+        .execute();
+      await audit.record(tx, principal, {
+        action: 'member.role_changed',
+        resourceId: userId,
+        details: { from: before, to: role },
+      });
+    });
+    sessions.forget();
+  }
+
+  async function remove(
+    principal: SessionPrincipal,
+    userId: string,
+    keys: 'revoke' | 'keep',
+  ): Promise<number> {
+    const revoked = await db.transaction().execute(async (tx) => {
+      const isLeaving = userId === principal.userId && keys === 'revoke';
+      const allowed = isLeaving ? roles : (['owner'] as const);
+      const role = await takeMember(tx, principal, userId, allowed);
+      if (role === 'owner') await keepAnOwner(tx, principal.accountId);
+      await sessions.endOthers(tx, userId, null);
+      await tx.deleteFrom('devices').where('user_id', '=', userId).execute();
+      await tx.deleteFrom('password_resets').where('user_id', '=', userId).execute();
+      await tx.deleteFrom('conversations').where('user_id', '=', userId).execute();
+      await tx.deleteFrom('presets').where('user_id', '=', userId).execute();
+      const count = keys === 'revoke' ? await apiKeys.revokeAllOf(tx, principal, userId) : 0;
+      await tx
+        .deleteFrom('memberships')
+        .where('account_id', '=', principal.accountId)
+        .where('user_id', '=', userId)
+        .execute();
+      const user = await tx
+        .deleteFrom('users')
+        .where('id', '=', userId)
+        .returning('email')
+        .executeTakeFirstOrThrow();
+      await audit.record(tx, principal, {
+        action: 'member.removed',
+        resourceId: userId,
+        details: { email: user.email, role, revoked_keys: count },
+      });
+      return count;
+    });
+    sessions.forget();
+    apiKeys.forget();
+    return revoked;
+  }
+
+  return { list: (accountId, page) => listMembers(db, accountId, page), setRole, remove };
+}
+
+function listMembers(db: Database, accountId: string, page: PageOptions) {
+  const keys = db
+    .selectFrom('api_keys')
+    .select(({ fn }) => ['created_by', fn.countAll<number>().as('count')])
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .groupBy('created_by')
+    .as('keys');
+  const query = db
+    .selectFrom('memberships as m')
+    .innerJoin('users', 'users.id', 'm.user_id')
+    .leftJoin(keys, 'keys.created_by', 'm.user_id')
+    .select(['users.id', 'users.email', 'm.role', 'm.created_at'])
+    .select(sql<number>`coalesce(keys.count, 0)`.as('api_keys'))
+    .where('m.account_id', '=', accountId);
+  return readPage(query, page, { ...newestFirst, at: 'm.created_at', id: 'users.id' });
+}
+
+/** Returns the member's role with the account locked, so that two owners can't remove each other at once. */
+async function takeMember(
+  tx: Tx,
+  principal: SessionPrincipal,
+  userId: string,
+  allowed: readonly Role[],
+): Promise<Role> {
+  await lockAccount(tx, principal.accountId);
+  await requireCurrentRole(tx, principal, ...allowed);
+  const row = await tx
+    .selectFrom('memberships')
+    .select('role')
+    .where('account_id', '=', principal.accountId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  if (row === undefined) throw notFound('This member');
+  return row.role as Role;
+}
+
+async function keepAnOwner(tx: Tx, accountId: string): Promise<void> {
+  const members = tx.selectFrom('memberships').where('account_id', '=', accountId);
+  if ((await countRows(members.where('role', '=', 'owner'))) < 2)
+    throw forbidden('The account needs an owner. Make another member an owner first.');
+}
