@@ -6,7 +6,7 @@ import cookie from '@fastify/cookie';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ApiKeys } from '#accounts/keys/api-keys.ts';
 import type { Sessions } from '#accounts/people/sessions.ts';
-import { clientAddress } from '#http/client-address.ts';
+import { clientAddress } from '#http/request-head.ts';
 import type { Clock } from '#lib/clock.ts';
 import { forbidden, invalidCredentials, noCredentials } from '#lib/errors.ts';
 import { maskSecret } from '#lib/secrets/secrets.ts';
@@ -86,7 +86,7 @@ export function createAuthenticator(
     return session;
   }
 
-  function authenticate(request: FastifyRequest): Promise<Principal> | Principal {
+  async function authenticate(request: FastifyRequest): Promise<Principal> {
     const key = readKey(request.headers.authorization) ?? readPlainKey(request);
     if (key !== null) return withKey(apiKeys, request, key);
     const token = readSession(request, cookieName);
@@ -113,7 +113,7 @@ export function createAuthenticator(
 type Check = (principal: Principal, request: FastifyRequest) => void;
 
 interface Guard {
-  authenticate(request: FastifyRequest): Promise<Principal> | Principal;
+  authenticate(request: FastifyRequest): Promise<Principal>;
   readonly check: Check;
   readonly clock: Clock;
   /** A body that arrives within this time needs no second check. */
@@ -123,46 +123,30 @@ interface Guard {
 /** Also refuses a caller who lost the right while the body arrived, which may take minutes. */
 function guard(app: FastifyInstance, { authenticate, check, clock, trustedMs }: Guard): void {
   app.decorateRequest('principal', null).decorateRequest('foundAt', 0);
-  const admit = (request: FastifyRequest, done: (error?: Error) => void) => {
-    if (request.is404) return done();
-    const keep = (principal: Principal) => {
-      check(principal, request);
-      const carrier = request as FastifyRequest & Carrier;
-      carrier.principal = principal;
-      carrier.foundAt = clock.now();
-    };
-    try {
-      const principal = authenticate(request);
-      if (!(principal instanceof Promise)) {
-        keep(principal);
-        return done();
-      }
-      principal.then(keep).then(() => done(), done);
-    } catch (error) {
-      done(error as Error);
-    }
+  const admit = async (request: FastifyRequest) => {
+    if (request.is404) return;
+    const principal = await authenticate(request);
+    check(principal, request);
+    const carrier = request as FastifyRequest & Carrier;
+    carrier.principal = principal;
+    carrier.foundAt = clock.now();
   };
-  app.addHook('onRequest', (request, _reply, done) => admit(request, done));
-  app.addHook('preHandler', (request, _reply, done) => {
+  app.addHook('onRequest', admit);
+  app.addHook('preHandler', async (request) => {
     const { foundAt } = request as FastifyRequest & Carrier;
-    if (isSafe(request) || clock.now() - foundAt < trustedMs) done();
-    else admit(request, done);
+    if (!isSafe(request) && clock.now() - foundAt >= trustedMs) await admit(request);
   });
 }
 
-/** Returns without a promise if the key is cached, because every request takes this path. */
-function withKey(
+async function withKey(
   apiKeys: ApiKeys,
   request: FastifyRequest,
   key: string,
-): Promise<KeyPrincipal> | KeyPrincipal {
-  const found = apiKeys.find(key);
-  const toPrincipal = (one: Awaited<typeof found>): KeyPrincipal => {
-    if (one === undefined) throw invalidCredentials(maskSecret(key));
-    const { id, accountId, scopes } = one;
-    return { kind: 'key', keyId: id, accountId, scopes, address: clientAddress(request) };
-  };
-  return found instanceof Promise ? found.then(toPrincipal) : toPrincipal(found);
+): Promise<KeyPrincipal> {
+  const found = await apiKeys.find(key);
+  if (found === undefined) throw invalidCredentials(maskSecret(key));
+  const { id, accountId, scopes } = found;
+  return { kind: 'key', keyId: id, accountId, scopes, address: clientAddress(request) };
 }
 
 function checkScope(principal: Principal, request: FastifyRequest, scope: Scope): void {

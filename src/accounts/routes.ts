@@ -15,8 +15,8 @@ import type { MemberRow, Members } from '#accounts/people/members.ts';
 import type { PasswordResets } from '#accounts/people/password-resets.ts';
 import type { Sessions } from '#accounts/people/sessions.ts';
 import type { SignedIn, SignIn } from '#accounts/people/sign-in.ts';
-import { clientAddress } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
+import { clientAddress } from '#http/request-head.ts';
 import { toReadable } from '#lib/text/email.ts';
 import {
   type Authenticator,

@@ -1,12 +1,41 @@
-// Writes one log line and one observation per request. They name the route and not the URL, which may hold ids.
+// Writes one log line and one observation per request. They name the route and not the URL, which may hold ids. The line
+// has the request's id, which every response carries.
 
-import type { FastifyBaseLogger } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { LogFn } from 'pino';
 import type { Registry } from 'prom-client';
-import { memoize } from '#lib/memory/memoize.ts';
+import { memoize } from '#lib/memory/caches.ts';
 import { histogram } from '#lib/telemetry/series.ts';
+import { addHeaders, type HeaderList } from './response-headers.ts';
 
-export interface ObservedRequest {
+/** nginx's status for a client that left before its response began: logged and counted, never sent. */
+const clientLeft = 499;
+
+/**
+ * Gives every request its id and the headers of every response, and observes it when it is over. Fastify's
+ * onResponse hook is not called when the client leaves early; `close` always is.
+ */
+export function observeRequests(
+  app: FastifyInstance,
+  log: FastifyBaseLogger,
+  registry: Registry,
+  fixedHeaders: Readonly<HeaderList>,
+): void {
+  const observe = createRequestObserver(log, registry);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { id, method, routeOptions } = request;
+    reply.header('x-request-id', id);
+    addHeaders(reply, fixedHeaders);
+    reply.raw.once('close', () => {
+      const route = routeOptions.url ?? 'unknown';
+      const status = reply.raw.headersSent ? reply.statusCode : clientLeft;
+      observe({ method, route, status, id, ms: reply.elapsedTime });
+    });
+    done();
+  });
+}
+
+interface ObservedRequest {
   readonly method: string;
   readonly route: string;
   readonly status: number;
@@ -14,10 +43,8 @@ export interface ObservedRequest {
   readonly ms: number;
 }
 
-/** Called for each request once its response is complete. */
-export type ObserveRequest = (request: ObservedRequest) => void;
-
-export function createRequestObserver(log: FastifyBaseLogger, registry: Registry): ObserveRequest {
+/** The returned function is called for each request once its response is complete. */
+function createRequestObserver(log: FastifyBaseLogger, registry: Registry) {
   const duration = histogram(registry, {
     name: 'http_server_request_duration_seconds',
     help: 'Time from the request to the end of its response.',
@@ -33,7 +60,7 @@ export function createRequestObserver(log: FastifyBaseLogger, registry: Registry
       return { series, write: toWriter(own, method, status) };
     },
   );
-  return (request) => {
+  return (request: ObservedRequest): void => {
     const { series, write } = kindOf(request);
     series.observe(request.ms / 1000);
     write({ request_id: request.id, ms: request.ms }, 'request');

@@ -156,7 +156,7 @@ export const ChatRequest = Type.Object(
       ]),
     ),
     parallel_tool_calls: Maybe(Type.Boolean()),
-    /** The predecessors of tools and tool_choice; see `legacy-functions.ts`. */
+    /** The predecessors of tools and tool_choice; see `apis/chat/endpoint.ts`. */
     functions: Maybe(Type.Array(CallableFunction, { minItems: 1, maxItems: 128 })),
     function_call: Maybe(
       Type.Union([OneOf(['none', 'auto']), Type.Object({ name: Type.String() }, open)]),

@@ -21,10 +21,9 @@ import { imageRoutes } from '#cloud/hosts/image-routes.ts';
 import { hostRoutes } from '#cloud/hosts/routes.ts';
 import { type PeerParts, peerRoutes } from '#deployments/peers/routes.ts';
 import { type DeploymentRouteParts, deploymentRoutes } from '#deployments/routes.ts';
-import { createRequestObserver } from '#http/access-log.ts';
-import { trustHops } from '#http/client-address.ts';
+import { observeRequests } from '#http/access-log.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
-import { createHostCheck } from '#http/host-header.ts';
+import { createHostCheck, trustHops } from '#http/request-head.ts';
 import { toFixedHeaders } from '#http/response-headers.ts';
 import { findApi } from '#inference/apis/apis.ts';
 import { type InferenceParts, inferenceRoutes } from '#inference/apis/routes.ts';
@@ -39,7 +38,7 @@ import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { helpRoutes } from './help.ts';
 import { createHttpServer } from './http-server.ts';
-import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
+import { type OpsParts, opsRoutes } from './ops.ts';
 
 export interface AppParts {
   log: FastifyBaseLogger;
@@ -62,7 +61,6 @@ export interface AppParts {
 
 export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   const nextId = createIdSequence();
-  const observe = createRequestObserver(parts.log, parts.ops.registry);
   const options: FastifyServerOptions = {
     loggerInstance: parts.log,
     logController: new LogController({ disableRequestLogging: true }),
@@ -88,12 +86,12 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   compileLater(app);
   await app.register(swagger, openapi);
   const fixedHeaders = toFixedHeaders({ isTls: parts.https !== null });
-  observeRequests(app, observe, fixedHeaders);
+  observeRequests(app, parts.log, parts.ops.registry, fixedHeaders);
   const checkHost = createHostCheck(parts.allowedHosts);
   app.addHook('onRequest', (request, reply, done) => {
     const refusal = checkHost(request.raw);
     if (refusal !== null) return done(refusal);
-    if (parts.ops.phase() !== 'draining' || !isApi(request.url)) return done();
+    if (parts.ops.state.phase !== 'draining' || !isApi(request.url)) return done();
     reply.header('connection', 'close');
     done(new Refusal('shutting_down', 'The server is shutting down.', { retryAfterMs: 1000 }));
   });

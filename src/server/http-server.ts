@@ -15,7 +15,7 @@ import { answerSocket, createBadHttpHandler, errorFormatOf, jsonHeaders } from '
 const options = {
   requestTimeout: 120_000,
   keepAliveTimeout: 75_000,
-  // http/host-header.ts requires the Host header. Node's own refusal has an empty body.
+  // http/request-head.ts requires the Host header. Node's own refusal has an empty body.
   requireHostHeader: false,
   // Other paths ignore an upgrade: a socket that has left HTTP has no timeouts.
   shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => isTerminal(url),

@@ -3,9 +3,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, type Registry } from 'prom-client';
 import { readKey } from '#accounts/authenticate.ts';
-import type { ObserveRequest } from '#http/access-log.ts';
-import { clientAddress } from '#http/client-address.ts';
-import { addHeaders, type HeaderList } from '#http/response-headers.ts';
+import { clientAddress } from '#http/request-head.ts';
 import { forbidden, Refusal } from '#lib/errors.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
 import { renderDocument, toCloudOnly } from '#server/openapi/document.ts';
@@ -20,7 +18,8 @@ export type Phase = 'serving' | 'leaving' | 'draining';
 export interface OpsParts {
   readiness: ReadinessParts;
   registry: Registry;
-  phase(): Phase;
+  /** Changes while the server stops. */
+  readonly state: { readonly phase: Phase };
   metrics: MetricsAccess;
 }
 
@@ -34,14 +33,14 @@ export interface MetricsAccess {
 
 export function opsRoutes(
   app: FastifyInstance,
-  { readiness, registry, phase, metrics }: OpsParts,
+  { readiness, registry, state, metrics }: OpsParts,
 ): void {
   /** Liveness: the process is running. */
   app.get('/healthz', async () => ({ status: 'ok' }));
 
   /** Readiness: the process can serve requests. */
   app.get('/readyz', async (_request, reply) => {
-    if (phase() !== 'serving') return reply.code(503).send({ status: 'draining' });
+    if (state.phase !== 'serving') return reply.code(503).send({ status: 'draining' });
     const { status, isReady } = await checkReadiness(readiness);
     return reply.code(isReady ? 200 : 503).send({ status });
   });
@@ -93,29 +92,4 @@ function checkMetricsAccess({ keyHash, isAllowed }: MetricsAccess, request: Fast
     'invalid_credentials',
     `${key === null ? 'The metrics need a key' : 'This is not the key of the metrics'}. Send the value of server.metrics_key as "Authorization: Bearer <key>".`,
   );
-}
-
-/** nginx's status for a client that left before its response began: logged and counted, never sent. */
-const clientLeft = 499;
-
-/**
- * Gives every request its id and the headers of every response, and observes it when it is over. Fastify's
- * onResponse hook is not called when the client leaves early; `close` always is.
- */
-export function observeRequests(
-  app: FastifyInstance,
-  observe: ObserveRequest,
-  fixedHeaders: Readonly<HeaderList>,
-): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    const { id, method, routeOptions } = request;
-    reply.header('x-request-id', id);
-    addHeaders(reply, fixedHeaders);
-    reply.raw.once('close', () => {
-      const route = routeOptions.url ?? 'unknown';
-      const status = reply.raw.headersSent ? reply.statusCode : clientLeft;
-      observe({ method, route, status, id, ms: reply.elapsedTime });
-    });
-    done();
-  });
 }

@@ -135,7 +135,7 @@ function createServerApp(parts: Parts, state: Readonly<ServerState>): Promise<Fa
     ops: {
       readiness: { ...core, outageMs: toOutageMs(config) },
       registry: metrics,
-      phase: () => state.phase,
+      state,
       metrics: toMetricsAccess(config),
     },
     accounts: {

@@ -36,9 +36,9 @@ const isRefused = (error: unknown) =>
   error instanceof InferenceError && error.status === 400 && /content\[0\]/.test(error.message);
 
 describe('an address in a message', () => {
-  test('is refused in every form, and a data URL is not touched', () => {
+  test('is refused in every form, and a data URL is not touched', async () => {
     const data = chat(image('data:image/png;base64,iVBORw0K'));
-    assert.deepEqual(inlineMedia(data, toFetching([]), from), { task: data, lease: null });
+    assert.deepEqual(await inlineMedia(data, toFetching([]), from), { task: data, lease: null });
     for (const part of [
       image('http://10.0.0.1/a.png'),
       image('https://example.com/a.png'),
@@ -61,8 +61,8 @@ describe('an address in a message', () => {
       image('https://allowed.example.evil.test/a.png'),
       image('https://evil.test/?allowed.example'),
     ])
-      assert.throws(
-        () => inlineMedia(chat(part), toFetching(['allowed.example']), from),
+      await assert.rejects(
+        inlineMedia(chat(part), toFetching(['allowed.example']), from),
         isRefused,
       );
   });
@@ -188,15 +188,13 @@ describe('an image of an allowed host', () => {
     });
     const port = await listen(t, server);
     const task = chat(image(`https://${host}:${port}/a.png`));
-    const done = Promise.resolve(
-      inlineMedia(
-        task,
-        toFetching([`${host}:${port}`], {
-          ca: certificate,
-          isPublic: options.isPublic ?? (() => true),
-        }),
-        from,
-      ),
+    const done = inlineMedia(
+      task,
+      toFetching([`${host}:${port}`], {
+        ca: certificate,
+        isPublic: options.isPublic ?? (() => true),
+      }),
+      from,
     );
     return { done, seen };
   }

@@ -4,7 +4,7 @@
 import assert from 'node:assert';
 import { test } from 'node:test';
 import { createRateLimiter } from '#lib/limits/rate-limit.ts';
-import { createLookupCache } from '#lib/memory/lookup-cache.ts';
+import { createLookupCache } from '#lib/memory/caches.ts';
 import { createHandClock } from '#test/support/clock.ts';
 
 const hourMs = 3_600_000;

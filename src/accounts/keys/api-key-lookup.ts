@@ -6,7 +6,7 @@ import type { Scope } from '#accounts/principal.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
-import { createLookupCache } from '#lib/memory/lookup-cache.ts';
+import { createLookupCache } from '#lib/memory/caches.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
 
 export interface FoundApiKey {
@@ -17,8 +17,8 @@ export interface FoundApiKey {
 }
 
 export interface ApiKeyLookup {
-  /** Undefined for unknown, revoked and expired keys alike. Returns a promise only if the key is not cached. */
-  find(key: string): FoundApiKey | undefined | Promise<FoundApiKey | undefined>;
+  /** Undefined for unknown, revoked and expired keys alike. */
+  find(key: string): Promise<FoundApiKey | undefined>;
   /** Forgets a key after it was revoked; every key if there is no id. */
   forget(keyId?: string): void;
   /** Writes the time of last use of keys used since the last flush. */
@@ -48,10 +48,8 @@ export function createApiKeyLookup(
   });
   const lastUsed = new Map<string, number>();
 
-  const find: ApiKeyLookup['find'] = (presented) => {
-    const known = cache.get(presented);
-    return known === undefined ? load(presented).then(toUsable) : toUsable(known);
-  };
+  const find: ApiKeyLookup['find'] = async (presented) =>
+    toUsable(cache.get(presented) ?? (await load(presented)));
 
   /** Notes the use of a key. */
   function toUsable(key: FoundApiKey | undefined): FoundApiKey | undefined {

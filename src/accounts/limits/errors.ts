@@ -2,7 +2,7 @@
 // inference API renders it in its own error format.
 
 import { toDollars } from '#accounts/usage/dollars.ts';
-import { remaining, waitForRate } from './rates.ts';
+import { remaining, waitForRate } from '#lib/limits/leaky-bucket.ts';
 import type { Amount, LimitKind, LimitScope, ScopeState } from './store.ts';
 
 export class LimitReached extends Error {

@@ -2,9 +2,8 @@
 // of concurrent callers.
 
 import type { Clock } from '#lib/clock.ts';
-import { type LeakyBucket, leak, newBucket } from '#lib/limits/leaky-bucket.ts';
+import { type LeakyBucket, leak, newBucket, unit } from '#lib/limits/leaky-bucket.ts';
 import type { LimitSet } from './limit-set.ts';
-import { unit } from './rates.ts';
 import {
   type Amount,
   type LimitKind,

@@ -4,8 +4,7 @@
 // Each scope has two keys: a hash with the counters, and a sorted set of open requests, `<id>:<cost held>`
 // scored by the time their lease ends. A server that dies stops renewing, and what it held is released.
 
-import { leakScript } from '#lib/limits/leaky-bucket.ts';
-import { unit } from './rates.ts';
+import { leakScript, unit } from '#lib/limits/leaky-bucket.ts';
 
 const shared = `${leakScript}
 local unit = ${unit}

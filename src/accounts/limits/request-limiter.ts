@@ -1,10 +1,10 @@
 // Admits or refuses a request: finds the limits of its key and its account, reserves what it may need from all
-// of them at once, and gives back what it did not use.
+// of them at once, gives back what it did not use, and tells the client what is left (the x-ratelimit-* headers).
 
 import { toHeaderObject } from '#http/response-headers.ts';
+import { remaining, resetAfter } from '#lib/limits/leaky-bucket.ts';
+import { KeyCounts } from '#lib/memory/key-counts.ts';
 import { type LimitReached, limitReached, tooLarge } from './errors.ts';
-import { toHeaders } from './headers.ts';
-import { type Arrival, createReading } from './reading.ts';
 import type { LimitSettings } from './settings.ts';
 import {
   type Amount,
@@ -13,6 +13,7 @@ import {
   nothingOpen,
   type OpenReservation,
   type ReserveResult,
+  type ScopeState,
   type Ticket,
 } from './store.ts';
 
@@ -30,6 +31,12 @@ export interface Reservation {
   /** Reports what was used. Only the first call of `settle` and `leave` counts. */
   settle(used: Amount): void;
   /** Leaves it to the server that takes it over. */
+  leave(): void;
+}
+
+/** A request whose body is being read. */
+export interface Arrival {
+  /** Its body has been read, or never will be. Counts once, however often it is called. */
   leave(): void;
 }
 
@@ -63,7 +70,8 @@ export function createRequestLimiter(
   store: LimitStore,
   onRefused: (refusal: LimitReached) => void = () => {},
 ): RequestLimiter {
-  const reading = createReading();
+  /** Large bodies being read on this server, by scope. Small requests pay one comparison. */
+  const arrived = new KeyCounts();
 
   function refuse(
     scopes: readonly LimitScope[],
@@ -79,8 +87,8 @@ export function createRequestLimiter(
     async arrive({ accountId, keyId }) {
       const { scopes, month } = await settings.find(accountId, keyId);
       if (scopes.length === 0) return { leave() {} };
-      const lowered = reading.lower(scopes);
-      const arrival = reading.enter(scopes);
+      const lowered = lowerAll(scopes, arrived);
+      const arrival = enter(scopes, arrived);
       try {
         const result = await store.check(lowered, minAmount, month);
         if (result.refused !== null) throw refuse(scopes, minAmount, result);
@@ -93,7 +101,7 @@ export function createRequestLimiter(
     async reserve({ accountId, keyId }, wanted) {
       const { scopes, month } = await settings.find(accountId, keyId);
       if (scopes.length === 0) return unlimitedReservation;
-      const result = await store.reserve(reading.lower(scopes), wanted, month);
+      const result = await store.reserve(lowerAll(scopes, arrived), wanted, month);
       if (result.refused !== null) throw refuse(scopes, wanted, result);
       const ticket = { id: result.id, ...wanted };
       return new LimitReservation(result, ticket, toHeaders(scopes, result.states));
@@ -103,6 +111,30 @@ export function createRequestLimiter(
       if (scopes.length === 0) return unlimitedReservation;
       const ticket = given ?? emptyTicket;
       return new LimitReservation(await store.takeOver(scopes, ticket, month), ticket, null);
+    },
+  };
+}
+
+/** The same scopes, with as many concurrent requests fewer as have arrived and are not reserved yet. */
+function lowerAll(scopes: readonly LimitScope[], arrived: KeyCounts): readonly LimitScope[] {
+  return arrived.size === 0 ? scopes : scopes.map((scope) => lower(scope, arrived.get(scope.id)));
+}
+
+function lower(scope: LimitScope, count: number): LimitScope {
+  const { concurrentRequests: limit } = scope.limits;
+  if (limit === null || count === 0) return scope;
+  const concurrentRequests = Math.max(0, limit - count);
+  return { ...scope, limits: { ...scope.limits, concurrentRequests } };
+}
+
+function enter(scopes: readonly LimitScope[], arrived: KeyCounts): Arrival {
+  for (const { id } of scopes) arrived.add(id);
+  let isOver = false;
+  return {
+    leave() {
+      if (isOver) return;
+      isOver = true;
+      for (const { id } of scopes) arrived.remove(id);
     },
   };
 }
@@ -143,4 +175,54 @@ function toRefusal(
   const [scope, state] = refused ? [scopes[refused.scope], states[refused.scope]] : [];
   if (!refused || !scope || !state) throw new Error('the store refused for an unknown scope');
   return limitReached(refused.limit, scope, state, { wanted, headers });
+}
+
+const rates = [
+  { perMinute: 'requestsPerMinute', debt: 'requestDebt', name: 'requests' },
+  { perMinute: 'tokensPerMinute', debt: 'tokenDebt', name: 'tokens' },
+] as const;
+
+/**
+ * Each rate of the key or the account, whichever has less left, as it is after this request. Alternating names and values;
+ * null if neither rate is limited.
+ */
+function toHeaders(scopes: readonly LimitScope[], states: readonly ScopeState[]): string[] | null {
+  const headers: string[] = [];
+  for (const rate of rates) {
+    const index = findTightest(scopes, states, rate);
+    const limit = scopes[index]?.limits[rate.perMinute] ?? null;
+    if (limit === null) continue;
+    const debt = states[index]?.[rate.debt] ?? 0;
+    headers.push(`x-ratelimit-limit-${rate.name}`, String(limit));
+    headers.push(`x-ratelimit-remaining-${rate.name}`, String(remaining(debt, limit)));
+    headers.push(`x-ratelimit-reset-${rate.name}`, toDuration(resetAfter(debt, limit)));
+  }
+  return headers.length === 0 ? null : headers;
+}
+
+/** The index of the scope that has the least left of a rate; -1 if no scope limits it. */
+function findTightest(
+  scopes: readonly LimitScope[],
+  states: readonly ScopeState[],
+  rate: (typeof rates)[number],
+): number {
+  let tightest = -1;
+  let least = Number.POSITIVE_INFINITY;
+  for (const [index, { limits }] of scopes.entries()) {
+    const perMinute = limits[rate.perMinute];
+    if (perMinute === null) continue;
+    const left = remaining(states[index]?.[rate.debt] ?? 0, perMinute);
+    if (left >= least) continue;
+    tightest = index;
+    least = left;
+  }
+  return tightest;
+}
+
+/** Formats a duration as OpenAI does: `6ms`, `1.5s`, `6m0s`. */
+function toDuration(ms: number): string {
+  if (ms < 1000) return `${ms}ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = `${(ms % 60_000) / 1000}s`;
+  return minutes === 0 ? seconds : `${minutes}m${seconds}`;
 }

@@ -2,7 +2,8 @@
 
 import type { Spend } from '#accounts/schema.ts';
 import { toDollars } from '#accounts/usage/dollars.ts';
-import { type MonthlySpend, readMonthlySpend, toMonth } from '#accounts/usage/monthly-spend.ts';
+import { type MonthlySpend, readMonthlySpend } from '#accounts/usage/monthly-spend.ts';
+import { toMonth } from '#accounts/usage/write-batch.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 

@@ -37,7 +37,7 @@ export const limitKinds: readonly LimitKind[] = ['budget', 'requests', 'tokens',
 
 /** The counters of a scope after a request was admitted, or as they were when it was refused. */
 export interface ScopeState {
-  /** The debt of leaky-bucket.ts, in units of rates.ts. */
+  /** The debts of leaky buckets, in units of a rate per minute (`lib/limits/leaky-bucket.ts`). */
   readonly requestDebt: number;
   readonly tokenDebt: number;
   /** The number of requests that run. */

@@ -8,7 +8,7 @@ import type { Database, SessionRow, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
-import { createLookupCache, type LookupCache } from '#lib/memory/lookup-cache.ts';
+import { createLookupCache, type LookupCache } from '#lib/memory/caches.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 
 export interface Visitor {

@@ -6,7 +6,7 @@ import { toRawTx } from '#db/raw.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { addNames, toDay, toRequestRows } from './names.ts';
-import { addSums, sumRows } from './sums.ts';
+import { addSums, sumRows } from './write-batch.ts';
 
 export interface Processes {
   /** Writes a heartbeat, unless the last one is recent. */

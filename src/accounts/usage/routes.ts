@@ -23,7 +23,7 @@ import {
   UsageRequestsQuery,
 } from './schema.ts';
 import type { SummarySpan, UsageSummaries } from './summaries.ts';
-import { hourMs } from './sums.ts';
+import { hourMs } from './write-batch.ts';
 
 export interface UsageParts {
   authenticator: Authenticator;

@@ -5,7 +5,7 @@ import type { Database } from '#db/tables/tables.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { toDollars } from './dollars.ts';
 import type { Grouping, Step, UsageBucket } from './schema.ts';
-import { hourMs } from './sums.ts';
+import { hourMs } from './write-batch.ts';
 
 export interface SummarySpan {
   /** Milliseconds; the start of a step. */

@@ -57,7 +57,6 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudRouteParts): voi
   const large: LargeBodies = {
     admit: (request, bytes, signal) =>
       parts.bodyRoom.enter(idOf(principalOf(request)), bytes, signal),
-    parse: () => null,
   };
   applyErrorFormat(scope, cloudErrorFormat, {
     maxBytes: maxBodyBytes,

@@ -6,7 +6,7 @@ import type { Hosts } from '#cloud/hosts/hosts.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { shareRecent } from '#lib/async/share-recent.ts';
 import type { Clock } from '#lib/clock.ts';
-import { memoize } from '#lib/memory/memoize.ts';
+import { memoize } from '#lib/memory/caches.ts';
 
 export interface MachineMeasurement extends MachineStats {
   /** When it was measured, in Unix milliseconds. */

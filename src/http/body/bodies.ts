@@ -1,11 +1,13 @@
-// Reads and parses the bodies of a Fastify scope within bounds. Large ones are admitted before they are read, and
-// parsed where that does not block the event loop.
+// Reads and parses the bodies of a Fastify scope within bounds. A declared length over the limit is refused before a byte is
+// read; values and depth are counted as the bytes arrive. A large body is read only once it is admitted, and parsed where
+// that does not block the event loop.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { onClosed } from '#http/client-disconnect.ts';
-import { parseJson } from './json.ts';
-import { largeBytes, type Received, readBody } from './reader.ts';
+import { invalidJson, Refusal, tooLarge } from '#lib/errors.ts';
+import { JsonGauge, parseJson } from './json.ts';
 import type { Lease } from './room.ts';
 import { allowLongBody } from './upload-timeout.ts';
 
@@ -22,8 +24,8 @@ export interface BodyRules {
 export interface LargeBodies {
   /** Called before a body over 256 KiB is read. Resolves when it may be read; rejects with a Refusal. */
   admit(request: FastifyRequest, bytes: number, signal: AbortSignal): Promise<Lease>;
-  /** Parses a body off the event loop. Returns null if the body is cheap to parse on it. */
-  parse(request: FastifyRequest, received: Received): Promise<unknown> | null;
+  /** Parses a body that is large or has many values, off the event loop. Absent if that is not worth it. */
+  parse?(request: FastifyRequest, bytes: Buffer): Promise<unknown>;
 }
 
 export interface Bodies {
@@ -38,6 +40,12 @@ export interface Bodies {
 }
 
 type Done = (error: Error | null, body?: unknown) => void;
+
+/** A body over this many bytes is large: it is read only once it is admitted. */
+const largeBytes = 262_144;
+
+/** A body with more values is parsed off the event loop, however short it is: 4,000 take up to ten milliseconds. */
+const manyValues = 4_000;
 
 /** More values than any request to the cloud API or the dashboard's API has. */
 const defaultMaxValues = 5_000;
@@ -77,9 +85,10 @@ export function createBodies({ maxBytes, maxValues = defaultMaxValues, large }: 
         return done(error);
       }
       if (declaredBytes === null) lengths.set(request, received.bytes.length);
-      const parsing = large?.parse(request, received) ?? null;
-      if (parsing !== null) parsing.then((body) => done(null, body), done);
-      else done(...tryParse(received.bytes));
+      const { bytes, values } = received;
+      const isCheap = bytes.length <= largeBytes && values <= manyValues;
+      if (large?.parse === undefined || isCheap) done(...tryParse(bytes));
+      else large.parse(request, bytes).then((body) => done(null, body), done);
     });
   }
 
@@ -127,3 +136,143 @@ export function discard(raw: IncomingMessage, maxBytes: number): void {
   raw.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
   raw.resume();
 }
+
+/** Upload timeout of an admitted body. The time it waited for admission does not count. */
+const uploadMs = 120_000;
+
+interface Received {
+  readonly bytes: Buffer;
+  /** Upper bound on the number of JSON values. */
+  readonly values: number;
+}
+
+export interface ReadRules {
+  readonly maxBytes: number;
+  readonly maxValues: number;
+  /** The content-length; null for a chunked body. */
+  readonly declaredBytes: number | null;
+  /** Called at most once, before a large body is read. Null if no body may be large. */
+  readonly admit: ((bytes: number, signal: AbortSignal) => Promise<Lease>) | null;
+}
+
+type OnRead = (error: Error | null, received?: Received) => void;
+
+/** Calls `done` once. After an error the rest of the body is left unread. */
+export function readBody(payload: Readable, rules: ReadRules, done: OnRead): void {
+  const { maxBytes, declaredBytes } = rules;
+  if (declaredBytes !== null && declaredBytes > maxBytes) done(tooLarge(maxBytes));
+  else new BodyReader(payload, rules, done).start();
+}
+
+class BodyReader {
+  readonly #payload: Readable;
+  readonly #rules: ReadRules;
+  readonly #done: OnRead;
+  readonly #gauge: JsonGauge;
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+  #lease: Lease | null = null;
+  /** Set while the body waits for admission. */
+  #waiting: AbortController | null = null;
+  #deadline: NodeJS.Timeout | null = null;
+
+  constructor(payload: Readable, rules: ReadRules, done: OnRead) {
+    this.#payload = payload;
+    this.#rules = rules;
+    this.#done = done;
+    this.#gauge = new JsonGauge(rules.maxValues);
+  }
+
+  start(): void {
+    const { declaredBytes, admit } = this.#rules;
+    this.#payload.once('error', this.#fail);
+    // The client may leave while its key is looked up. The stream has emitted its last event then.
+    if (this.#payload.destroyed) this.#fail(this.#payload.errored ?? gone());
+    else if (admit !== null && (declaredBytes ?? 0) > largeBytes)
+      this.#admit(declaredBytes as number);
+    else this.#read();
+  }
+
+  #read(): void {
+    this.#payload.on('data', this.#add).once('end', this.#finish).resume();
+  }
+
+  readonly #add = (chunk: Buffer): void => {
+    try {
+      this.#take(chunk);
+    } catch (error) {
+      this.#fail(error as Error);
+    }
+  };
+
+  #take(chunk: Buffer): void {
+    const { maxBytes, admit } = this.#rules;
+    this.#length += chunk.length;
+    if (this.#length > maxBytes) throw tooLarge(maxBytes);
+    this.#gauge.add(chunk);
+    this.#chunks.push(chunk);
+    const isAdmitted = admit === null || this.#deadline !== null;
+    if (isAdmitted || this.#length <= largeBytes) return;
+    // A chunked body has no declared length, so it may grow up to the limit.
+    this.#detach();
+    this.#payload.pause();
+    this.#admit(maxBytes);
+  }
+
+  #admit(bytes: number): void {
+    const waiting = new AbortController();
+    this.#waiting = waiting;
+    const close = () => waiting.abort(gone());
+    this.#payload.once('close', close);
+    this.#rules
+      .admit?.(bytes, waiting.signal)
+      .finally(() => {
+        this.#payload.off('close', close);
+        this.#waiting = null;
+      })
+      .then((lease) => {
+        this.#lease = lease;
+        if (this.#payload.destroyed) throw this.#payload.errored ?? gone();
+        this.#deadline = setTimeout(() => this.#fail(timedOut()), uploadMs);
+        this.#read();
+      })
+      .catch(this.#fail);
+  }
+
+  readonly #finish = (): void => {
+    const { declaredBytes } = this.#rules;
+    this.#end();
+    if (declaredBytes !== null && declaredBytes !== this.#length) {
+      this.#done(invalidJson('it is shorter or longer than its content-length'));
+      return;
+    }
+    this.#lease?.shrink(this.#length);
+    const bytes = Buffer.concat(this.#chunks, this.#length);
+    this.#done(null, { bytes, values: this.#gauge.values });
+  };
+
+  readonly #fail = (error: Error): void => {
+    // The client left while its body waited for admission. Aborting the wait calls this function again.
+    if (this.#waiting !== null) {
+      this.#waiting.abort(error);
+      return;
+    }
+    this.#end();
+    this.#payload.pause();
+    this.#done(error);
+  };
+
+  #end(): void {
+    if (this.#deadline !== null) clearTimeout(this.#deadline);
+    this.#detach();
+    this.#payload.off('error', this.#fail);
+  }
+
+  #detach(): void {
+    this.#payload.off('data', this.#add).off('end', this.#finish);
+  }
+}
+
+const gone = () => invalidJson('it ended before it was complete');
+
+const timedOut = () => new Refusal('timed_out', 'The request body did not arrive in time.');

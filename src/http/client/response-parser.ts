@@ -2,8 +2,8 @@
 // read different things, such as header lines that another one could split differently. Everything it buffers has a bound.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { HttpClientError } from './errors.ts';
 import type { ResponseHandler } from './response-handler.ts';
+import { HttpClientError } from './response-handler.ts';
 
 const tab = 9;
 const cr = 13;

@@ -200,14 +200,11 @@ function openScope(
     return translation.answer;
   }
 
-  const handle: Handle = (endpoint, request, reply) => {
+  const handle: Handle = async (endpoint, request, reply) => {
     const caller = toCaller(principalOf(request));
     const { accountId } = caller;
     const origin = { id: request.id, accountId, caller, catalog, responses };
-    const translation = endpoint.translate(request.body, origin);
-    return translation instanceof Promise
-      ? translation.then((one) => respond(request, reply, one))
-      : respond(request, reply, translation);
+    return respond(request, reply, await endpoint.translate(request.body, origin));
   };
   return { handle, follow };
 }

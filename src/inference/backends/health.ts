@@ -1,8 +1,10 @@
-// The health of a backend (a circuit breaker): consecutive failures eject it, for longer each time. After that it is
-// on probation: one request at a time probes it, and a success makes it healthy again.
+// What the requests of a backend show about it. Its health (a circuit breaker): consecutive failures eject it, for longer each
+// time. After that it is on probation: one request at a time probes it, and a success makes it healthy again. And its
+// statistics for the dashboard and the CLI: requests per second, median time to first token, failures.
 
 import type { Clock } from '#lib/clock.ts';
-import type { Health } from './backend.ts';
+import { RecentCounts } from '#lib/telemetry/recent-counts.ts';
+import type { Health, Observation } from './backend.ts';
 
 export interface HealthSettings {
   /** Consecutive failures that eject a backend. */
@@ -99,3 +101,50 @@ export const alwaysHealthy: HealthRecord = {
   reason: () => null,
   ejections: () => 0,
 };
+
+export interface Statistics {
+  observe(request: Observation): void;
+  /** Average over the last minute. */
+  requestsPerSecond(): number;
+  /** Median of the last hundred; null if there is none. */
+  firstTokenMs(): number | null;
+  /** Requests and failures in the last five minutes. */
+  requests(): number;
+  errors(): number;
+  /** The last failure in the last five minutes; null if there was none. */
+  lastError(): string | null;
+}
+
+const slots = 300;
+const requestSeconds = 60;
+const timings = 100;
+
+/** Counted in slots of one second, so that memory does not grow with the load. */
+export function createStatistics(clock: Clock): Statistics {
+  const requests = new RecentCounts(clock, 1000, slots);
+  const errors = new RecentCounts(clock, 1000, slots);
+  const firstTokens = new Float64Array(timings);
+  let timed = 0;
+  let lastError: string | null = null;
+
+  return {
+    observe({ firstTokenMs, error }) {
+      requests.add();
+      if (error !== null) {
+        errors.add();
+        lastError = error;
+      }
+      if (firstTokenMs === null) return;
+      firstTokens[timed % timings] = firstTokenMs;
+      timed += 1;
+    },
+    requestsPerSecond: () => requests.sum(requestSeconds) / requestSeconds,
+    firstTokenMs() {
+      const known = firstTokens.slice(0, Math.min(timed, timings)).sort();
+      return known.length === 0 ? null : (known[Math.floor((known.length - 1) / 2)] as number);
+    },
+    requests: () => requests.sum(),
+    errors: () => errors.sum(),
+    lastError: () => (errors.sum() === 0 ? null : lastError),
+  };
+}

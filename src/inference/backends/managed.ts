@@ -6,10 +6,9 @@ import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Backend, Hold } from './backend.ts';
-import { alwaysHealthy, type HealthRecord } from './health.ts';
+import { alwaysHealthy, createStatistics, type HealthRecord, type Statistics } from './health.ts';
 import { type ImplausibleRecord, neverImplausible } from './implausible-counts.ts';
 import { canContinue, type UpstreamSpec } from './spec.ts';
-import { createStatistics, type Statistics } from './statistics.ts';
 
 export interface ManagedBackend extends Backend {
   readonly health: HealthRecord;

@@ -54,11 +54,11 @@ interface Remote {
  * Returns the task with the images it names; the same task if it names none. Nothing is fetched before there is room for
  * it. Throws InferenceError, and what the room throws.
  */
-export function inlineMedia(
+export async function inlineMedia(
   task: Task,
   fetching: ImageFetching,
   { caller, signal }: { caller: string; signal: Cancellation },
-): InlinedTask | Promise<InlinedTask> {
+): Promise<InlinedTask> {
   const known = withoutRefused(task, fetching.hosts);
   const found = findAllowed(known, fetching.hosts);
   if (known.kind !== 'chat' || found.length === 0) return { task: known, lease: null };

@@ -2,7 +2,7 @@
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { EngineError, Usage } from '#inference/engine.ts';
-import { memoize } from '#lib/memory/memoize.ts';
+import { memoize } from '#lib/memory/caches.ts';
 import { counter, histogram } from '#lib/telemetry/series.ts';
 
 export interface ServedRequest {

@@ -29,12 +29,12 @@ import {
   afterSeam,
   type Continuation,
   canContinue,
+  Transcript,
   toContinuation,
   toGenerated,
   toLengthEnd,
 } from './continuation.ts';
 import type { Plan } from './plan.ts';
-import { Transcript } from './transcript.ts';
 
 const maxContinuations = 2;
 /** The client waits for the count in mid-response. */

@@ -7,6 +7,7 @@ import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/response-headers.ts';
 import { withOwnNames } from '#inference/apis/own-names.ts';
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
+import { isText } from '#inference/content-parts.ts';
 import { parseWritten } from '#inference/delivery.ts';
 import {
   type Call,
@@ -116,7 +117,9 @@ async function serveAdmitted(context: ServeOptions, admitted: AdmittedRequest): 
   try {
     const { computation } = format;
     const caller = toSharer(request.caller);
-    const inlined = await inlineMedia(task, context.images, { caller, signal });
+    const inlined = isText(task)
+      ? { task, lease: null }
+      : await inlineMedia(task, context.images, { caller, signal });
     images = inlined.lease;
     const plan =
       computation === undefined

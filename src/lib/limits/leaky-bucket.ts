@@ -21,6 +21,20 @@ export function leak(bucket: LeakyBucket, paidPerMs: number, now: number): void 
 export const waitFor = (excess: number, paidPerMs: number) =>
   Math.max(0, Math.ceil(excess / paidPerMs));
 
+/** The debt of one request or token at a rate per minute, so that a millisecond pays back exactly `perMinute`. */
+export const unit = 60_000;
+
+/** Milliseconds until `wanted` of them fit; 0 if they fit now. */
+export const waitForRate = (debt: number, wanted: number, perMinute: number) =>
+  waitFor(debt + (wanted - perMinute) * unit, perMinute);
+
+/** How many of them fit now. */
+export const remaining = (debt: number, perMinute: number) =>
+  Math.max(0, Math.floor(perMinute - debt / unit));
+
+/** Milliseconds until the bucket is empty. */
+export const resetAfter = (debt: number, perMinute: number) => waitFor(debt, perMinute);
+
 /** Lua. Expects the time in `now`, and returns the new debt and its time. */
 export const leakScript = `
 local function leak(debt, at, paidPerMs)

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '#config/schema.ts';
-import { isLoopback } from '#http/host-header.ts';
+import { isLoopback } from '#http/request-head.ts';
 import { parseAddressList } from '#lib/network/address-list.ts';
 import { hashToken } from '#lib/secrets/secrets.ts';
 import type { MetricsAccess } from '#server/ops.ts';

@@ -1,7 +1,7 @@
 // Converts the configuration's limits, queue and retention into the options of the parts that enforce them.
 
-import type { OtherServers } from '#accounts/limits/applicable-limits.ts';
 import { changeLimits, unlimited } from '#accounts/limits/limit-set.ts';
+import type { OtherServers } from '#accounts/limits/settings.ts';
 import { leaseMs } from '#accounts/limits/store.ts';
 import type { Config } from '#config/schema.ts';
 import type { RoomBounds } from '#http/body/room.ts';

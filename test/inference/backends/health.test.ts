@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createHealth } from '#inference/backends/health.ts';
-import { createStatistics } from '#inference/backends/statistics.ts';
+import { createHealth, createStatistics } from '#inference/backends/health.ts';
 import { createHandClock } from '#test/support/clock.ts';
 
 const settings = { ejectAfter: 3, ejectMs: 1_000, maxEjectMs: 10_000 };

@@ -13,9 +13,9 @@ import {
   addUsage,
   afterSeam,
   canContinue,
+  Transcript,
   toContinuation,
 } from '#inference/serving/continuation.ts';
-import { Transcript } from '#inference/serving/transcript.ts';
 import { parseEvents, toWireEvents } from '#inference/wire.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 

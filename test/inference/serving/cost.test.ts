@@ -3,7 +3,7 @@
 import assert from 'node:assert';
 import { test } from 'node:test';
 import { type CatalogEntry, createCatalog } from '#inference/models/catalog.ts';
-import { costOf, estimateReservation } from '#inference/serving/estimate-reservation.ts';
+import { costOf, estimateReservation } from '#inference/serving/admit.ts';
 
 const usage = (prompt: number, completion: number, cached: number | null = null) => ({
   prompt_tokens: prompt,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
 import fc from 'fast-check';
-import { HttpClientError } from '#http/client/errors.ts';
+import { HttpClientError } from '#http/client/response-handler.ts';
 import { ResponseParser } from '#http/client/response-parser.ts';
 import { cutPackets, cuts, type GeneratedResponse } from '#test/support/http-responses.ts';
 import type { NodeClient } from './node-client.ts';

@@ -9,7 +9,7 @@ import {
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
-import { estimateReservation } from '#inference/serving/estimate-reservation.ts';
+import { estimateReservation } from '#inference/serving/admit.ts';
 import type { SessionFetch, TestServer } from '#test/support/server.ts';
 
 export const model = 'llama3.1-8b-instruct';

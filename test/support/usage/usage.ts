@@ -14,7 +14,7 @@ import {
   type UsageRecorder,
 } from '#accounts/usage/recorder.ts';
 import { type RetentionOptions, UsageRetention } from '#accounts/usage/retention.ts';
-import { sumRows } from '#accounts/usage/sums.ts';
+import { sumRows } from '#accounts/usage/write-batch.ts';
 import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writer.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import { toRawTx } from '#db/raw.ts';

@@ -3,20 +3,12 @@
 
 import type { FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
-import type { Arrival } from '#accounts/limits/reading.ts';
-import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
+import type { Arrival, RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { LargeBodies } from '#http/body/bodies.ts';
-import { largeBytes } from '#http/body/reader.ts';
 import type { BodyRoom } from '#http/body/room.ts';
 import { toCaller, toSharer } from '#inference/request.ts';
 import { invalidJson } from '#lib/errors.ts';
 import { BodyRefused, type BodyThread, type Prepared } from './body-thread.ts';
-
-/**
- * A body with more values than this is parsed in the thread, however short it is: 4,000 take up to ten
- * milliseconds.
- */
-const manyValues = 4_000;
 
 export function createLargeBodies(
   limits: RequestLimiter,
@@ -64,7 +56,6 @@ export function createLargeBodies(
         throw error;
       }
     },
-    parse: (request, { bytes, values }) =>
-      bytes.length > largeBytes || values > manyValues ? parse(request, bytes) : null,
+    parse,
   };
 }

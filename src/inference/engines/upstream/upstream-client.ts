@@ -7,9 +7,9 @@ import type {
   OutgoingBody,
   OutgoingRequest,
 } from '#http/client/client-connection.ts';
-import { HttpClientError } from '#http/client/errors.ts';
 import { Pool } from '#http/client/pool.ts';
 import type { ResponseHandler } from '#http/client/response-handler.ts';
+import { HttpClientError } from '#http/client/response-handler.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { type Indexed, IndexedList, notListed } from '#lib/memory/indexed-list.ts';
 import { toConnectionFailure, tooSlow, unavailable } from './failures.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough, type Readable } from 'node:stream';
 import { describe, test } from 'node:test';
-import { type ReadRules, readBody } from '#http/body/reader.ts';
+import { type ReadRules, readBody } from '#http/body/bodies.ts';
 
 const rules: ReadRules = { maxBytes: 1_000, maxValues: 100, declaredBytes: 12, admit: null };
 

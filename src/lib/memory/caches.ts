@@ -1,9 +1,12 @@
-// A cache for lookups in the database: entries expire, the least recently used are evicted, and a lookup that
-// began before `clear` is not stored, so that a revoked key can't come back from a stale read.
+// Bounded caches, which evict what was least recently used: of lookups in the database, and of what a function computes.
 
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '#lib/clock.ts';
 
+/**
+ * A cache for lookups in the database: entries expire, and a lookup that began before `clear` is not stored, so that a
+ * revoked key can't come back from a stale read.
+ */
 export interface LookupCache<Value> {
   get(key: string): Value | undefined;
   /** Returns an entry up to `maxStaleMs` old, for when the database can't be asked. */
@@ -60,5 +63,23 @@ export function createLookupCache<Value>(
       generation++;
       for (const [key, { value }] of entries.entries()) if (isGone(value)) entries.delete(key);
     },
+  };
+}
+
+const maxMemoized = 1000;
+
+/** Memoizes a function by a name computed from its argument. Names may come from outside, so the memory is bounded. */
+export function memoize<Argument, Result extends object>(
+  nameOf: (argument: Argument) => string,
+  compute: (argument: Argument) => Result,
+): (argument: Argument) => Result {
+  const known = new LRUCache<string, Result>({ max: maxMemoized });
+  return (argument) => {
+    const name = nameOf(argument);
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    const result = compute(argument);
+    known.set(name, result);
+    return result;
   };
 }

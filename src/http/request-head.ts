@@ -1,10 +1,24 @@
-// Checks the Host header. A page on the internet can point its own name at 127.0.0.1 (DNS rebinding) and then talk to
-// a server on the visitor's computer as if it were its own; the name in the Host header gives it away.
+// What the head of a request claims, believed only as far as it can be checked: the address it came from, for limits and
+// the audit log, and the name in its Host header.
 
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import type { FastifyRequest } from 'fastify';
 import { Refusal } from '#lib/errors.ts';
 
-/** `names` are those that the header may have, besides those of the loopback interface; null allows any. */
+/** A trust rule for Fastify: hop 0 is the socket, and each proxy adds one. */
+export const trustHops = (proxies: number) => (_address: string, hop: number) => hop < proxies;
+
+/** The socket's, or the one reported by the configured number of proxies if it is a valid address. */
+export function clientAddress(request: FastifyRequest): string {
+  return isIP(request.ip) > 0 ? request.ip : (request.socket.remoteAddress ?? 'unknown');
+}
+
+/**
+ * Checks the Host header. A page on the internet can point its own name at 127.0.0.1 (DNS rebinding) and then talk to a
+ * server on the visitor's computer as if it were its own; the name in the header gives it away. `names` are those that the
+ * header may have, besides those of the loopback interface; null allows any.
+ */
 export function createHostCheck(
   names: readonly string[] | null,
 ): (request: IncomingMessage) => Refusal | null {
