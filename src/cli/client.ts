@@ -2,6 +2,7 @@
 
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { findMemberProblem, toFieldName, toMemberPath } from '#lib/schema/problem-words.ts';
 import millrace from '../../package.json' with { type: 'json' };
 import { type Credentials, loadCredentials } from './credentials.ts';
 import { CliError } from './output.ts';
@@ -169,12 +170,30 @@ export function explain(response: Response, text: string): string {
   const suffix = response.status >= 500 && id !== null ? ` (request ${id})` : '';
   try {
     const { error } = JSON.parse(text) as { error: { message: string; suggestion?: string } };
-    // Messages of the cloud API need not end in a period, as on Lambda Cloud.
-    const message = error.message.replace(/[^.!?]$/, '$&.');
-    return `${error.suggestion ? `${message} ${error.suggestion}` : error.message}${suffix}`;
+    return `${toSentences(error)}${suffix}`;
   } catch {
     return `The server responded with status ${response.status}${suffix}.`;
   }
+}
+
+/** Suggestions that say nothing to a person who typed a command. */
+const idleSuggestions: readonly string[] = [
+  'Retry the request after fixing the request parameters.',
+  'Check the ID and try again.',
+];
+
+function toSentences({ message, suggestion }: { message: string; suggestion?: string }): string {
+  const problem = findMemberProblem(message);
+  if (problem !== undefined) {
+    const name = toFieldName(toMemberPath(problem.member));
+    return /^This /.test(problem.text)
+      ? problem.text.replace('This', name)
+      : `${name}: ${problem.text}`;
+  }
+  if (!suggestion) return message;
+  // Messages of the cloud API need not end in a period, as on Lambda Cloud.
+  const sentence = message.replace(/[^.!?]$/, '$&.');
+  return idleSuggestions.includes(suggestion) ? sentence : `${sentence} ${suggestion}`;
 }
 
 function authorize(

@@ -146,6 +146,8 @@ describe('the CLI and instances', () => {
       [type.code, type.stderr],
       [1, 'No region has capacity for gpu_1x_a10. See `./millrace instances types`.\n'],
     );
+    const named = await run('filesystems', 'create', '2x', 'us-east-1');
+    assert.equal(named.stderr, 'Name must be letters, digits and hyphens, the first a letter.\n');
     const ssh = await run('instances', 'ssh', 'nobody');
     assert.equal(ssh.code, 1);
     assert.match(ssh.stderr, /There is no instance nobody\./);

@@ -73,6 +73,9 @@ describe('team, audit and firewall', () => {
     const words = ['--from', '203.0.113.0/24', '--description', 'API'];
     const added = await run('firewall', 'allow', 'tcp', '8000-8100', ...words);
     assert.match(added.stdout, /tcp +8000-8100 +203\.0\.113\.0\/24 +API/, added.stderr);
+    const odd = await run('firewall', 'allow', 'tcp', '80', '--from', 'nonsense');
+    const text = 'Source network is not a valid IPv4 network. Use one such as 203.0.113.0/24.\n';
+    assert.deepEqual([odd.code, odd.stderr], [1, text]);
     const number = String(before.length + 1);
     assert.equal((await run('firewall', 'remove', number, '--yes')).code, 0);
     assert.deepEqual(JSON.parse((await run('firewall', 'list', '--json')).stdout), before);

@@ -1,7 +1,6 @@
-// What the APIs say about one field of a request, in words. The cloud API's own sentences name members of JSON and
-// regular expressions, because clients match on them. The dashboard's API names the member beside its sentence.
+// What the APIs say about one field of a request, in words. The dashboard's API names the member beside its sentence.
 
-import { explainPattern } from '#lib/schema/pattern-words.ts';
+import { findMemberProblem, toMemberPath } from '#lib/schema/problem-words.ts';
 
 export interface FieldError {
   /** Where the member is in the request, e.g. `['rules', '2', 'source_network']`. */
@@ -19,19 +18,6 @@ export class FieldProblem extends Error {
   }
 }
 
-const words: [RegExp, (group: string) => string][] = [
-  [/^Field required$/, () => 'This is required.'],
-  [/^String should have at most (\d+) character/, (most) => `Use at most ${most} characters.`],
-  [/^String should have at least (\d+) character/, (least) => `Use at least ${least} characters.`],
-  [/^List should have at most (\d+) item/, (most) => `Choose at most ${most}.`],
-  [/^List should have at least (\d+) item/, (least) => `Choose at least ${least}.`],
-  [/^String should match pattern '(.+)'$/s, (pattern) => `This must ${explainPattern(pattern)}.`],
-  [/^Input should be less than or equal to (.+)$/, (most) => `This must be at most ${most}.`],
-  [/^Input should be greater than or equal to (.+)$/, (least) => `This must be at least ${least}.`],
-  [/^Input should be (.+)$/s, (what) => `This should be ${what}.`],
-  [/^Input is (.+)$/s, (what) => `This is ${what}.`],
-];
-
 /** Sentences about one field that do not name it as a member. */
 const sentences: [RegExp, string][] = [
   [/^SSH key with name/, 'ssh_key_names'],
@@ -46,15 +32,14 @@ export function findFieldError(error: unknown): FieldError | undefined {
   if (!(error instanceof Error)) return undefined;
   const { message, param } = error as Error & { param?: string | null };
   if (param) {
-    const path = toPath(param);
+    const path = toMemberPath(param);
     const text = message.startsWith(`${param} `)
       ? `${toSubject(path)}${message.slice(param.length)}`
       : message;
     return { path, text };
   }
-  const [, member, problem = ''] =
-    /^Error in request body at '([^']+)': (.+)$/s.exec(message) ?? [];
-  if (member !== undefined) return { path: toPath(member), text: toWords(problem) };
+  const problem = findMemberProblem(message);
+  if (problem !== undefined) return { path: toMemberPath(problem.member), text: problem.text };
   const [, field] = sentences.find(([pattern]) => pattern.test(message)) ?? [];
   return field === undefined ? undefined : { path: [field], text: message };
 }
@@ -63,21 +48,4 @@ export function findFieldError(error: unknown): FieldError | undefined {
 function toSubject(path: readonly string[]): string {
   const last = path.at(-1) ?? '';
   return /^[a-z_]+$|^\d+$/.test(last) ? 'This' : `“${last}”`;
-}
-
-/** Splits `rules[2].source_network`. */
-const toPath = (member: string) => member.split(/[.[\]]+/).filter((part) => part !== '');
-
-function toWords(problem: string): string {
-  for (const [pattern, toText] of words) {
-    const match = pattern.exec(problem);
-    if (match !== null) return toText(match[1] ?? '');
-  }
-  return `${problem.charAt(0).toUpperCase()}${problem.slice(1).replace(/\.$/, '')}.`;
-}
-
-/** `['limits', 'monthly_budget']` becomes `Monthly budget`. */
-export function toFieldName(path: readonly string[]): string {
-  const name = (path.findLast((part) => !/^\d+$/.test(part)) ?? '').replaceAll('_', ' ');
-  return `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 }

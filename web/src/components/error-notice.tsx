@@ -2,8 +2,9 @@
 
 import { Alert, Button, Code, Stack, Text } from '@mantine/core';
 import IconAlertTriangle from '@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs';
+import { toFieldName } from '#lib/schema/problem-words.ts';
 import { ApiError } from '../api.ts';
-import { type FieldError, findFieldError, toFieldName } from '../field-errors.ts';
+import { type FieldError, findFieldError } from '../field-errors.ts';
 
 export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (error === null || error === undefined) return null;
