@@ -272,11 +272,14 @@ export class LiveDeployment {
   get #obstacle(): string | null {
     const { name, isStopped } = this.#stored;
     if (this.#isRemoved) return `The deployment ${name} was removed.`;
-    if (isStopped) return `The deployment ${name} is stopped.`;
+    if (isStopped) return `The deployment ${name} is stopped. An owner can start it again.`;
     if (!this.hasFailed || this.#failure === null) return null;
     const { told, reason } = this.#failure;
-    const hint = told === reason ? '' : ' Its page in the dashboard has the reason.';
-    return `The deployment ${name} failed. ${told}${hint}`;
+    const where =
+      told === reason
+        ? 'Owners see its log on its page in the dashboard.'
+        : 'Its page in the dashboard has the reason.';
+    return `The deployment ${name} failed. ${told} ${where}`;
   }
 
   /** When the first replica of those that are starting, or the next one that starts, will probably be ready. */

@@ -82,6 +82,18 @@ describe('millrace deploy', () => {
       const { status, replicas } = await show();
       return status === 'stopped' && replicas.length === 0;
     });
+    assert.equal(
+      (await run(['deployments', 'logs', 'tested'])).stdout,
+      'No engine is running. The log begins with the next start.\n',
+    );
+    assert.match(
+      (await run(['deployments', 'show', 'tested'])).stderr,
+      /^Start it again with `\S*millrace deployments start tested`\.$/m,
+    );
+    assert.match(
+      (await run(['run', 'Hello', '--model', model])).stderr,
+      /The deployment tested is stopped\. An owner can start it again\./,
+    );
     const asked = await run(['deployments', 'remove', 'tested']);
     assert.equal(asked.code, 1, 'without a terminal, it needs --yes');
     assert.equal((await run(['deployments', 'remove', 'tested', '--yes'])).code, 0);
@@ -133,6 +145,13 @@ describe('millrace deploy', () => {
     assert.match(
       stderr,
       /broken failed\. The engine ended with exit code 1\. See `\S*millrace deployments logs broken`/,
+    );
+    const shown = await run(['deployments', 'show', 'broken']);
+    assert.match(shown.stderr, /^See `\S*millrace deployments logs broken` for what the engine/m);
+    const wrong = ['--name', 'wrong', '--engine', 'builtin', '--arg', '--nonsense'];
+    assert.match(
+      (await run(['deploy', model, ...wrong])).stderr,
+      /wrong failed\. The engine does not take one of its arguments\. Its log says which\./,
     );
     const absent = ['--name', 'absent', '--engine', 'command', '--program', '/opt/absent'];
     const lost = await run(['deploy', model, ...absent]);

@@ -3,9 +3,11 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
+import { nameProgram } from '#cli/program-name.ts';
 import { addView } from '#cli/view.ts';
 import type { CostView, DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
+import { toEmptyLogText } from '#lib/deployment-log-text.ts';
 import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/text/format.ts';
 import { toLadderText } from '#lib/text/ladder-text.ts';
 import { toTimeText } from '#lib/text/schedule-text.ts';
@@ -50,7 +52,7 @@ export function showCommand(): Command {
     return {
       data: { ...deployment, cost, stats },
       text: [render(deployment, cost), ...replicas].join('\n\n'),
-      notes: () => explainMissing(deployment, stats),
+      notes: () => [...explainMissing(deployment, stats), ...toNextStep(deployment)],
     };
   });
 }
@@ -90,6 +92,15 @@ function toStatus({ status, revision, reason }: DeploymentView): string {
     : `${status}: ${reason}`;
 }
 
+/** What a person does about a deployment that serves nothing. */
+function toNextStep({ name, status }: DeploymentView): string[] {
+  if (status === 'failed')
+    return [nameProgram(`See \`millrace deployments logs ${name}\` for what the engine printed.`)];
+  if (status === 'stopped')
+    return [nameProgram(`Start it again with \`millrace deployments start ${name}\`.`)];
+  return [];
+}
+
 function toSpeed({ tokens_per_second, first_token_ms }: CostView): string {
   if (tokens_per_second === 0) return 'no tokens in the last five minutes';
   const first =
@@ -115,8 +126,8 @@ export function logsCommand(): Command {
     .argument(...deploymentArgument);
   return addView(command, async (wanted: string) => {
     const client = createClient('session');
-    const path = `${toPath(await getDeployment(client, wanted))}/log`;
-    const { data } = await client.get<{ data: { lines: string[] } }>(path);
-    return { data, text: data.lines.join('\n') || 'The engine has printed nothing.' };
+    const deployment = await getDeployment(client, wanted);
+    const { data } = await client.get<{ data: { lines: string[] } }>(`${toPath(deployment)}/log`);
+    return { data, text: data.lines.join('\n') || toEmptyLogText(deployment) };
   });
 }

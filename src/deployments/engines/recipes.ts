@@ -160,7 +160,10 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
       }),
     }),
     progress: [[/Server listening/, 'loading weights']],
-    failures: [[/out of memory/i, outOfMemory]],
+    failures: [
+      [/^error: (unknown option|option )/, badArgument],
+      [/out of memory/i, outOfMemory],
+    ],
   },
   command: {
     server: 'openai',

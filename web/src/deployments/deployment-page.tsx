@@ -65,7 +65,7 @@ export default function DeploymentPage({ name }: { name: string }) {
           <DeploymentFacts deployment={deployment} />
           <Replicas deployment={deployment} />
           <DeploymentCost name={name} />
-          {canManage && <EngineLog name={name} />}
+          {canManage && <EngineLog deployment={deployment} />}
         </div>
       )}
     </Page>

@@ -1,12 +1,14 @@
 // The last lines that the engine of a deployment printed.
 
 import { Skeleton } from '@mantine/core';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { toEmptyLogText } from '#lib/deployment-log-text.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Section } from '../components/section.tsx';
 import { useEngineLog } from './deployments.ts';
 
-export function EngineLog({ name }: { name: string }) {
-  const log = useEngineLog(name);
+export function EngineLog({ deployment }: { deployment: DeploymentView }) {
+  const log = useEngineLog(deployment.name);
   return (
     <Section title="Engine log" description="The last 50 lines of the newest replica.">
       {log.isPending && <Skeleton h={160} aria-busy="true" />}
@@ -14,7 +16,7 @@ export function EngineLog({ name }: { name: string }) {
       {log.data && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a long log scrolls, which the keyboard must reach
         <pre className="code-block log" data-live tabIndex={0}>
-          <code>{log.data.data.lines.join('\n') || 'The engine has printed nothing yet.'}</code>
+          <code>{log.data.data.lines.join('\n') || toEmptyLogText(deployment)}</code>
         </pre>
       )}
     </Section>
