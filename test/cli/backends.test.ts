@@ -104,6 +104,16 @@ describe('millrace backends', () => {
     assert.equal((await backends('remove', `${model}/dead`, '--yes')).code, 0);
   });
 
+  it('asks for the name of the model if the backend has it under another one', async () => {
+    const named = await startScriptedUpstream({ model: 'org/other' });
+    const refused = await backends('add', model, named.url, '--name', 'named');
+    assert.match(
+      refused.stderr,
+      /It has: org\/other\. Name one of them with --model\. Nothing was added\./,
+    );
+    await named.close();
+  });
+
   it('shows a backend that fails every request as failing, with the last error', async () => {
     const broken = await startScriptedUpstream({ behaviour: 'html-error' });
     const added = await backends('add', model, broken.url, '--name', 'broken', '--force');

@@ -29,7 +29,10 @@ async function add(model: string, url: string, options: AddOptions) {
   if (!options.force) {
     const check = await client.post<BackendCheck>('/dashboard/api/backends/check', backend);
     if (!check.ok) {
-      throw new CliError(`${check.message} Nothing was added. To add it anyway, use --force.`);
+      const others = check.models.length === 0 ? '' : ' Name one of them with --model.';
+      throw new CliError(
+        `${check.message}${others} Nothing was added. To add it anyway, use --force.`,
+      );
     }
   }
   const made = await client.post<BackendView>('/dashboard/api/backends', backend);
