@@ -13,18 +13,25 @@ export interface Source {
   placeOf: PlaceOf;
 }
 
+/** One wrong line makes the parser complain about lines that follow. The first ones lead to it. */
+const maxProblems = 5;
+/** The parser quotes all of an unexpected scalar. */
+const maxMessageLength = 200;
+const cut = (message: string) =>
+  message.length > maxMessageLength ? `${message.slice(0, maxMessageLength)}…` : message;
+
 /** Throws a ConfigError if the file can't be read or is not a YAML map. */
 export function readYamlFile(file: string): Source {
   const yaml = loadYaml();
   const lines = new yaml.LineCounter();
   const document = yaml.parseDocument(readText(file), { lineCounter: lines });
   if (document.errors.length > 0) {
-    throw new ConfigError(
-      document.errors.map((error) => {
-        const { line } = lines.linePos(error.pos[0]);
-        return `${file}:${line}: ${error.message.split('\n')[0]?.replace(/ at line \d+.*$/, '')}`;
-      }),
-    );
+    const problems = document.errors.map((error) => {
+      const { line } = lines.linePos(error.pos[0]);
+      const message = error.message.split('\n')[0]?.replace(/ at line \d+.*$/, '') ?? '';
+      return `${file}:${line}: ${cut(message)}`;
+    });
+    throw new ConfigError(problems.slice(0, maxProblems));
   }
   const tree: unknown = document.toJS() ?? {};
   if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) {
