@@ -1,6 +1,7 @@
 // What commands print: tables for people, JSON for programs, and the error that ends a command.
 
 import { toPrintable } from '#lib/text/printable.ts';
+import { nameProgram } from './program-name.ts';
 
 /** Ends the command: prints the message, unless it is empty, to stderr and exits with the code. */
 export class CliError extends Error {
@@ -124,10 +125,10 @@ export function wrapText(text: string, indent: number, columns = process.stdout.
   return lines.join(`\n${' '.repeat(indent)}`);
 }
 
-/** Prints what a command did: a sentence for people, or with --json what the server returned. */
+/** Prints what a command did: a sentence for people, with commands that can be pasted, or with --json what the server returned. */
 export function report(data: unknown, text: string, json: true | undefined): void {
   if (json) printJson(data);
-  else printText(text);
+  else printText(nameProgram(text));
 }
 
 export const printJson = (value: unknown) => console.log(JSON.stringify(value, null, 2));

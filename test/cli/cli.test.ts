@@ -80,6 +80,15 @@ describe('the CLI', () => {
     });
     assert(models.stdout.includes('hermes3-405b'));
 
+    for (const [option, word, text] of [
+      ['--scope', 'all', /Allowed choices are inference, cloud\./],
+      ['--expires', '2020-01-01', /Give a time in the future, such as 90d\./],
+    ] as const) {
+      const refused = await runMillrace(['keys', 'create', 'odd', option, word], { env });
+      assert.equal(refused.code, 2);
+      assert.match(refused.stderr, text);
+    }
+
     const limit = (...options: string[]) =>
       runMillrace(['keys', 'limit', 'ci', ...options], { env });
     const limited = await limit(
@@ -220,6 +229,12 @@ describe('the CLI', () => {
     );
     const file = join(makeFolder(), 'mine.yaml');
     writeFileSync(file, 'server:\n  port: 8081\n');
+    const prose = join(makeFolder(), 'prose.yaml');
+    writeFileSync(prose, `server:\n${'  a: b: c\n'.repeat(9)}${'word '.repeat(99)}\n`);
+    const { stderr } = await runMillrace(['config', 'check', prose]);
+    const lines = stderr.trimEnd().split('\n');
+    assert.ok(lines.length <= 5, `the first problems are enough: ${stderr}`);
+    assert.ok(lines.every((line) => line.length < prose.length + 220));
     for (const words of [[file], ['--config', file]]) {
       assert.equal(
         (await runMillrace(['config', 'check', ...words])).stdout,

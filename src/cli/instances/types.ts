@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
+import { nameProgram } from '#cli/program-name.ts';
 import { addView } from '#cli/view.ts';
 import type { InstanceTypes } from '#cloud/schema.ts';
 import { toHourlyPrice } from '#lib/text/format.ts';
@@ -27,6 +28,13 @@ export function typesCommand(): Command {
         row.regions_with_capacity_available.map((region) => region.name).join(',') || '-',
       ]);
     const headers = ['TYPE', 'DESCRIPTION', 'VCPUS', 'MEMORY', 'GPUS', 'PRICE', 'CAPACITY'];
+    if (rows.length === 0 && Object.keys(data).length > 0) return { data, text: allTaken() };
     return { data, text: toTable('instance types', headers, rows, ['DESCRIPTION']) };
   });
 }
+
+const allTaken = () =>
+  nameProgram(
+    'No instance type has capacity now. Machines that end free theirs: see `millrace instances list`. ' +
+      'To list all types: `millrace instances types --all`.',
+  );

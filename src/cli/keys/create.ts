@@ -1,6 +1,7 @@
 // millrace keys create: prints the key once, alone on stdout so that scripts can capture it.
 
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { scopes } from '#accounts/principal.ts';
 import type { ApiKey } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { printJson } from '#cli/output.ts';
@@ -16,7 +17,9 @@ export function createCommand(): Command {
   const command = new Command('create')
     .description('Create an API key; it is shown only once')
     .argument('<label>', 'Label that says what the key is for')
-    .option('--scope <scope...>', 'APIs that it may use: inference, cloud (default: both)')
+    .addOption(
+      new Option('--scope <scope...>', 'APIs that it may use (default: both)').choices(scopes),
+    )
     .option(
       '--expires <when>',
       'Expiry: a date such as 2027-01-31, or days from now such as 90d (default: never)',
@@ -42,5 +45,6 @@ function parseExpiry(text: string): string {
   const at = days === undefined ? Date.parse(text) : Date.now() + Number(days) * 86_400_000;
   if (Number.isNaN(at))
     throw new InvalidArgumentError('Give a date such as 2027-01-31, or days from now such as 90d.');
+  if (at <= Date.now()) throw new InvalidArgumentError('Give a time in the future, such as 90d.');
   return new Date(at).toISOString();
 }
