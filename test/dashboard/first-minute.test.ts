@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { before, describe, test } from 'node:test';
 import { findViolations, noBrowser, openPage } from '#test/support/browser.ts';
-import { type Dashboard, openDashboard, signInAsOwner } from '#test/support/dashboard.ts';
+import { type Dashboard, openDashboard, signInAsOwner, signOut } from '#test/support/dashboard.ts';
 
 describe('the first minute', { skip: noBrowser }, () => {
   let dashboard: Dashboard;
@@ -134,6 +134,12 @@ describe('the first minute', { skip: noBrowser }, () => {
     await page.context().clearCookies();
     await page.getByRole('link', { name: 'Team' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByText(/^Your session has ended\. Sign in to return to the page/).waitFor();
+    await signInAsOwner(page);
+    await page.getByRole('heading', { name: 'Team', level: 1 }).waitFor();
+    await signOut(page);
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    assert.equal(await page.getByText('Your session has ended').count(), 0);
   });
 
   test('a generated SSH key is downloaded once and then listed', async () => {

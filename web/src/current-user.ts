@@ -1,7 +1,7 @@
 // The user who is signed in, and the types of account endpoints that have no wire schema.
 
 import { notifications } from '@mantine/notifications';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
 import type { ApiKey, Role } from '#accounts/schema.ts';
 import { ApiError, get, post } from './api.ts';
@@ -58,16 +58,33 @@ export function useMeQuery() {
     queryKey: meKey,
     // Notices on every page when the session ends or the server goes away.
     refetchInterval: 10_000,
-    queryFn: async (): Promise<Me | null> => {
+    queryFn: async ({ client }): Promise<Me | null> => {
       try {
         return await get<Me>('/dashboard/api/me');
       } catch (error) {
-        if (error instanceof ApiError && error.status === 401) return null;
-        throw error;
+        if (!(error instanceof ApiError && error.status === 401)) throw error;
+        noteEnd(client);
+        return null;
       }
     },
   });
 }
+
+/** Its data is true if a session ended although the user did not sign out. Signing in removes it. */
+const sessionEndedKey = ['session-ended'];
+
+function noteEnd(client: QueryClient): void {
+  if (client.getQueryData(meKey)) client.setQueryData(sessionEndedKey, true);
+}
+
+/** Shows the sign-in form in place of the page. */
+export function endSession(client: QueryClient): void {
+  noteEnd(client);
+  client.setQueryData(meKey, null);
+}
+
+export const hasSessionEnded = (client: QueryClient) =>
+  client.getQueryData(sessionEndedKey) === true;
 
 export const MeContext = createContext<Me | null>(null);
 

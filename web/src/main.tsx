@@ -12,7 +12,7 @@ import { ApiError } from './api.ts';
 import { App, preloadPage } from './app.tsx';
 import { useHashPath } from './browser/hash-path.ts';
 import { nonce } from './browser/nonce.ts';
-import { meKey } from './current-user.ts';
+import { endSession } from './current-user.ts';
 import { cssVariables, theme } from './theme.ts';
 
 // The library that locks scrolling behind dialogs reads the nonce from this global.
@@ -20,7 +20,7 @@ Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 /** Shows the sign-in form in place of the page when the session has ended. */
 function onError(error: unknown): void {
-  if (error instanceof ApiError && error.status === 401) client.setQueryData(meKey, null);
+  if (error instanceof ApiError && error.status === 401) endSession(client);
 }
 
 /** This server may be reachable without the internet, and if it isn't, an error says so at once. */

@@ -2,15 +2,17 @@
 
 import { Button, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import { post } from '../api.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
 import { PasswordField } from '../components/fields.tsx';
 import { Form } from '../components/form.tsx';
-import { meKey } from '../current-user.ts';
+import { hasSessionEnded, meKey } from '../current-user.ts';
 import { EmailField } from './credential-fields.tsx';
 
 export function SignIn() {
   const client = useQueryClient();
+  const [hasEnded] = useState(() => hasSessionEnded(client));
   const signIn = useMutation({
     mutationFn: (form: FormData) =>
       post('/dashboard/api/login', { email: form.get('email'), password: form.get('password') }),
@@ -21,7 +23,12 @@ export function SignIn() {
     },
   });
   return (
-    <AuthLayout title="Sign in">
+    <AuthLayout
+      title="Sign in"
+      {...(hasEnded && {
+        description: 'Your session has ended. Sign in to return to the page where you were.',
+      })}
+    >
       <Form
         onSubmit={signIn.mutate}
         error={signIn.error}
