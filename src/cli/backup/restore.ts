@@ -6,6 +6,7 @@ import type { Manifest } from '#backup/manifest.ts';
 import { keepOrphansFile } from '#backup/state-files.ts';
 import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import { report } from '#cli/output.ts';
+import { toMinute } from '#cli/time.ts';
 import type { Config } from '#config/schema.ts';
 import { notIncluded, watched, withoutPassword } from './report.ts';
 
@@ -60,7 +61,7 @@ async function restore(file: string, options: RestoreFlags): Promise<void> {
 
 function describe({ files, created_at: at, millrace, schema }: Manifest): string {
   const paths = files.map(({ path }) => path).join(', ');
-  const made = `saved ${at} by Millrace ${millrace}`;
+  const made = `saved ${toMinute(at)} UTC by Millrace ${millrace}`;
   return schema === null ? `${paths}; ${made}` : `${paths}; ${made}, schema ${schema}`;
 }
 

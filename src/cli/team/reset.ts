@@ -4,6 +4,7 @@
 import { Command } from 'commander';
 import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import { CliError, printJson } from '#cli/output.ts';
+import { toMinute } from '#cli/time.ts';
 import { StartError } from '#lib/start-error.ts';
 
 export function resetCommand(): Command {
@@ -35,7 +36,8 @@ async function reset(
     throw new CliError(`No user has the email address ${email}. Owners see all users under Team.`);
   }
   if (json) return printJson({ link: made.link, expires_at: made.expiresAt.toISOString() });
-  console.error(`Open this link before ${made.expiresAt.toISOString()}. It works once.`);
+  const until = toMinute(made.expiresAt.toISOString());
+  console.error(`Open this link before ${until} UTC. It works once.`);
   console.log(made.link);
   // A variable such as MILLRACE_PORT may have been set for the server only.
   if (url === undefined && config.server.public_url === null) {
