@@ -35,7 +35,7 @@ export const PasswordChange = Type.Object(
   { current_password: Password, new_password: Password },
   closed,
 );
-export { type Role, roles };
+export { type Role, roles, scopes };
 export const NewInvitation = Type.Object({ role: OneOf(roles) }, closed);
 export const RoleChange = Type.Object({ role: OneOf(roles) }, closed);
 

@@ -87,12 +87,14 @@ export const toHelpFolder = () =>
 
 /** Sources outside of web whose code, and not only its types, is part of the dashboard. */
 export const sharedSources = [
+  'src/lib/deployment-log-text.ts',
   'src/lib/text/deployment-name.ts',
   'src/lib/text/format.ts',
   'src/lib/text/ladder-text.ts',
   'src/lib/read-events.ts',
   'src/lib/text/schedule-text.ts',
   'src/lib/schema/pattern-words.ts',
+  'src/lib/schema/problem-words.ts',
   'src/lib/text/weights-text.ts',
   'src/server/openapi/introduction.ts',
 ];

@@ -1,8 +1,7 @@
 // millrace keys create: prints the key once, alone on stdout so that scripts can capture it.
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { scopes } from '#accounts/principal.ts';
-import type { ApiKey } from '#accounts/schema.ts';
+import { type ApiKey, scopes } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { printJson } from '#cli/output.ts';
 import { addLimitOptions, type LimitOptions, toLimits } from './limit-options.ts';
