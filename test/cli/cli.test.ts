@@ -69,6 +69,12 @@ describe('the CLI', () => {
     const ended = await runMillrace(['whoami'], { env: elsewhere });
     assert.equal(ended.stderr, 'Your session has ended. Run `./millrace login`.\n');
 
+    const again = await runMillrace(['login', '--link', link, '--email', 'you@example.com'], {
+      env,
+    });
+    assert.equal(again.code, 1);
+    assert.equal(again.stderr, 'This link was used or has expired. Ask for a new one.\n');
+
     const made = await runMillrace(
       ['keys', 'create', 'ci', '--scope', 'inference', '--expires', '30d', '--concurrent', '2'],
       { env },

@@ -34,6 +34,8 @@ async function login(options: Options): Promise<void> {
   const link = options.link === undefined ? null : parseLink(options.link);
   const given = link?.url ?? options.url ?? null;
   const { context, url, device } = loadTarget(given === null ? null : toAddress(given));
+  // Before a person chooses a password for nothing.
+  if (link !== null) await checkLink(url, link.token);
   const secret = { message: link === null ? 'Password' : 'Choose a password', secret: true };
   const questions = options.email === undefined ? [{ message: 'Email' }, secret] : [secret];
   const answers = await ask(questions);
@@ -53,6 +55,12 @@ async function login(options: Options): Promise<void> {
     throw new CliError(`${url} accepted the sign-in but sent no session. Is it a Millrace server?`);
   saveSession(context, { url, session, device: readCookie(response, 'millrace_device') });
   report({ url, email, context }, `Signed in to ${url} as ${email}.`, options.json);
+}
+
+async function checkLink(url: string, token: string): Promise<void> {
+  const response = await send(url, 'POST', '/dashboard/api/invitations/look', {}, { token });
+  const text = await response.text();
+  if (!response.ok) throw new CliError(explain(response, text));
 }
 
 function readCookie(response: Response, name: string): string | null {
