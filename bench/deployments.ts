@@ -1,5 +1,6 @@
 // Deployments of the built-in engine: the first answer from no replica, on the host and on a machine, from a sleeping and
-// from a stopped one; many callers while replicas come and go; what ten idle deployments cost.
+// from a stopped one; many callers while replicas come and go; what ten idle deployments cost. What is compared is measured
+// in turns within each round, because the speed of a shared machine changes within a minute.
 // Usage, as root: node bench/deployments.ts [rounds] [gone | asleep | stopped | callers | idle]
 
 import type { ChildProcess } from 'node:child_process';
@@ -18,8 +19,8 @@ const port = 18_210;
 const enginePort = 18_211;
 const model = 'hermes3-8b';
 const type = 'cpu_1x_general';
-/** A replica stays for as long as its start took. Then come a second of idle time, a drain and the end of a machine. */
-const goneMs = 15_000;
+/** How long anything may take: a start, an answer, the end of a machine. */
+const maxMs = 120_000;
 /** An engine that ends may take a while, and would be waited for. */
 const restMs = 3_000;
 const callers = 50;
@@ -46,15 +47,20 @@ async function withServer(
 }
 
 /** Machines go on without their server. */
-async function terminateAll(): Promise<void> {
-  for (;;) {
-    const response = await call('/api/v1/instances');
-    const { data } = (await response.json()) as { data: { id: string }[] };
-    if (data.length === 0) return;
-    const instance_ids = data.map(({ id }) => id);
+const terminateAll = () =>
+  until('no machine is left', async () => {
+    const instance_ids = (await readInstances()).map(({ id }) => id);
+    if (instance_ids.length === 0) return true;
     await call('/api/v1/instance-operations/terminate', { instance_ids });
-    await pause(500);
-  }
+    return false;
+  });
+
+const readInstances = () => read<{ id: string }[]>('/api/v1/instances');
+
+async function read<Data>(path: string): Promise<Data> {
+  const response = await call(path);
+  if (!response.ok) throw new Error(`${path}: ${await response.text()}`);
+  return ((await response.json()) as { data: Data }).data;
 }
 
 const call = (path: string, body?: object, at = port) =>
@@ -62,7 +68,17 @@ const call = (path: string, body?: object, at = port) =>
     method: body === undefined ? 'GET' : 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: body === undefined ? null : JSON.stringify(body),
+    signal: AbortSignal.timeout(maxMs),
   });
+
+/** Throws if it does not become true in time, so that no measurement waits for ever. */
+async function until(what: string, isSo: () => Promise<boolean>, everyMs = 100): Promise<void> {
+  const deadline = performance.now() + maxMs;
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error(`After ${maxMs} ms, not yet: ${what}`);
+    await pause(everyMs);
+  }
+}
 
 const messages = [{ role: 'user', content: 'What is a millrace?' }];
 const ask = (maxTokens = 1, at = port) =>
@@ -76,16 +92,24 @@ async function timeFirst(): Promise<number> {
   return performance.now() - begunAt;
 }
 
+const hasStatus = async (wanted: string) =>
+  (await read<{ status: string }>('/api/v1/deployments/bench')).status === wanted;
+
 /** Waits before each round until the only replica rests. */
 async function timeRested(): Promise<number> {
   await ask().then((response) => response.arrayBuffer());
-  for (;;) {
-    const response = await call('/api/v1/deployments/bench');
-    const { data } = (await response.json()) as { data: { status: string } };
-    if (data.status === 'asleep') break;
-    await pause(100);
-  }
+  await until('the replica rests', () => hasStatus('asleep'));
   // The status says so before the engine has done it.
+  await pause(restMs);
+  return timeFirst();
+}
+
+/** Waits before each round until no replica and no machine is left. */
+async function timeGone(): Promise<number> {
+  await until(
+    'there is no replica',
+    async () => (await hasStatus('idle')) && (await readInstances()).length === 0,
+  );
   await pause(restMs);
   return timeFirst();
 }
@@ -100,27 +124,26 @@ async function timeLoad(): Promise<number> {
   const command = ['-c', '0', ...recipe.toCommand(spec, place)];
   const begunAt = performance.now();
   const engine = start('taskset', command, recipe.toEnvironment(spec, place));
-  while (!(await ask(1, enginePort).catch(() => null))?.ok) await pause(10);
+  const answers = async () => (await ask(1, enginePort).catch(() => null))?.ok ?? false;
+  await until('the engine by hand answers', answers, 10);
   const ms = performance.now() - begunAt;
   await end(engine);
   return ms;
 }
 
-/** From the request to a machine that runs. */
+/** From the request to a machine that runs. It is terminated before the next measurement. */
 async function timeLaunch(): Promise<number> {
   await call('/api/v1/ssh-keys', { name: 'bench' });
   const begunAt = performance.now();
   const wanted = { region_name: 'us-west-1', instance_type_name: type, ssh_key_names: ['bench'] };
   const launched = await call('/api/v1/instance-operations/launch', wanted);
+  if (!launched.ok) throw new Error(await launched.text());
   const { data } = (await launched.json()) as { data: { instance_ids: string[] } };
-  for (;;) {
-    const response = await call(`/api/v1/instances/${data.instance_ids[0]}`);
-    const { data: instance } = (await response.json()) as { data: { status: string } };
-    if (instance.status === 'active') break;
-    await pause(10);
-  }
+  const path = `/api/v1/instances/${data.instance_ids[0]}`;
+  const isActive = async () => (await read<{ status: string }>(path)).status === 'active';
+  await until('the machine is active', isActive, 10);
   const ms = performance.now() - begunAt;
-  await call('/api/v1/instance-operations/terminate', { instance_ids: data.instance_ids });
+  await terminateAll();
   return ms;
 }
 
@@ -131,27 +154,43 @@ const show = (name: string, values: readonly number[]) => {
   );
 };
 
-async function repeat(measure: () => Promise<number>, pauseMs = goneMs): Promise<number[]> {
+async function repeat(measure: () => Promise<number>): Promise<number[]> {
   const times: number[] = [];
-  for (let round = 0; round < rounds; round++) {
-    times.push(await measure());
-    await pause(pauseMs);
-  }
+  for (let round = 0; round < rounds; round++) times.push(await measure());
   return times;
 }
 
-/** One after the other in each round, because the speed of a shared machine changes within a minute. */
-async function compareStopped(): Promise<void> {
-  const times: { stopped: number[]; byHand: number[] } = { stopped: [], byHand: [] };
+/** Compares the first measurement with the sum of the others, which are its parts. */
+async function compare(
+  goal: number,
+  [whole, ...parts]: [Measurement, ...Measurement[]],
+): Promise<void> {
+  const rows: { whole: number; parts: number[] }[] = [];
   for (let round = 0; round < rounds; round++) {
-    times.stopped.push(await timeRested());
-    times.byHand.push(await timeLoad());
+    const row = { whole: await whole.measure(), parts: [] as number[] };
+    for (const { measure } of parts) row.parts.push(await measure());
+    rows.push(row);
   }
-  const ratios = times.stopped.map((ms, round) => ms / (times.byHand[round] ?? Number.NaN));
-  show('stopped, on a machine', times.stopped);
-  show('the load by hand, on one CPU', times.byHand);
-  console.log(`  median of the ratios: ${quantile(ratios, 0.5).toFixed(2)} (goal 1.05)`);
+  show(
+    whole.name,
+    rows.map((row) => row.whole),
+  );
+  for (const [at, { name }] of parts.entries())
+    show(
+      name,
+      rows.map((row) => row.parts[at] ?? Number.NaN),
+    );
+  const ratios = rows.map((row) => row.whole / row.parts.reduce((sum, ms) => sum + ms, 0));
+  const texts = ratios.map((ratio) => ratio.toFixed(2)).join(' ');
+  console.log(`  ratios: ${texts}; median ${quantile(ratios, 0.5).toFixed(2)} (goal ${goal})`);
 }
+
+interface Measurement {
+  readonly name: string;
+  readonly measure: () => Promise<number>;
+}
+
+const byHand = { name: 'the load by hand, on one CPU', measure: timeLoad };
 
 const onMachine = { ...base, runs_on: type };
 const asleep = { asleep: 1, gone: 600 };
@@ -159,28 +198,30 @@ const asleep = { asleep: 1, gone: 600 };
 const parts: Record<string, () => Promise<void>> = {
   async gone() {
     console.log('First answer from no replica');
-    await withServer({ bench: base }, async () => show('on the host', await repeat(timeFirst)));
-    await withServer({ bench: onMachine }, async () => {
-      show('on a machine (goal 3,000)', await repeat(timeFirst));
-      show('a launch alone', await repeat(timeLaunch));
-    });
+    await withServer({ bench: base }, async () => show('on the host', await repeat(timeGone)));
+    await withServer({ bench: onMachine }, () =>
+      compare(1.1, [
+        { name: 'on a machine (goal 3,000)', measure: timeGone },
+        { name: 'a launch alone', measure: timeLaunch },
+        byHand,
+      ]),
+    );
   },
 
   async asleep() {
     console.log('First answer from a replica that is asleep');
     await withServer({ bench: { ...base, ladder: asleep } }, async () =>
-      show('on the host (goal 500)', await repeat(timeRested, 0)),
+      show('on the host (goal 500)', await repeat(timeRested)),
     );
     await withServer({ bench: { ...onMachine, ladder: asleep } }, async () =>
-      show('on a machine (goal 500)', await repeat(timeRested, 0)),
+      show('on a machine (goal 500)', await repeat(timeRested)),
     );
   },
 
   async stopped() {
     console.log('First answer from a replica whose engine is stopped');
-    await withServer(
-      { bench: { ...onMachine, ladder: { stopped: 1, gone: 600 } } },
-      compareStopped,
+    await withServer({ bench: { ...onMachine, ladder: { stopped: 1, gone: 600 } } }, () =>
+      compare(1.05, [{ name: 'stopped, on a machine', measure: timeRested }, byHand]),
     );
   },
 
@@ -197,7 +238,7 @@ const parts: Record<string, () => Promise<void>> = {
           statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
         };
         await Promise.all(Array.from({ length: callers }, one));
-        await pause(goneMs);
+        await until('there is no replica', () => hasStatus('idle'));
       }
       for (const [status, count] of statuses) console.log(`  status ${status}: ${count}`);
     });

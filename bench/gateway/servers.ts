@@ -99,6 +99,8 @@ export function readCpu({ pid }: ChildProcess): Cpu {
 }
 
 export async function end(server: ChildProcess): Promise<void> {
+  // It would never report its exit again.
+  if (server.exitCode !== null || server.signalCode !== null) return;
   const gone = once(server, 'exit');
   server.kill('SIGTERM');
   await gone;
