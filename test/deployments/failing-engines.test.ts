@@ -60,6 +60,18 @@ describe('an engine that fails while it serves', () => {
     assert.match((await deployments.show('tested')).reason ?? '', /stopped answering/);
   });
 
+  test('by weights that it can’t load: the built-in engine is not waited for', async () => {
+    const source = join(makeFolder(), 'missing.gguf');
+    const engine = { engine: 'builtin', program: null, args: null, source };
+    await deployments.create('tested', engine);
+    const response = await deployments.chat();
+    const text = await response.text();
+    assert.equal(response.status, 503, text);
+    assert.match(text, /There are no such weights\..*deployment_unavailable/);
+    const { status, reason } = await deployments.show('tested');
+    assert.deepEqual([status, reason], ['failed', 'There are no such weights.']);
+  });
+
   test('by never listening: the reason says so', async () => {
     const program = { program: '/bin/sh', args: ['-c', 'sleep 600'] };
     await deployments.create('tested', { ...program, min: 1, start_seconds: 60 });

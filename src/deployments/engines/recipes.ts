@@ -34,6 +34,8 @@ export interface Recipe {
   readonly progress: readonly (readonly [pattern: RegExp, name: string])[];
   /** Lines of the log that say why a start failed, the most specific first. */
   readonly failures: readonly (readonly [pattern: RegExp, reason: string])[];
+  /** A line of the log after which the engine runs on, but will never answer. Undefined if it always ends by itself. */
+  readonly givesUp?: RegExp;
 }
 
 const outOfMemory = 'There is too little memory for this model and its context.';
@@ -163,7 +165,11 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     failures: [
       [/^error: (unknown option|option )/, badArgument],
       [/out of memory/i, outOfMemory],
+      [/could not be loaded: ENOENT/, 'There are no such weights.'],
+      [/could not be loaded: The file of the model/, 'The weights are not a sound GGUF file.'],
+      [/the stand-in did not load/, 'The weights could not be loaded.'],
     ],
+    givesUp: /the stand-in did not load/,
   },
   command: {
     server: 'openai',

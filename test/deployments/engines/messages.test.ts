@@ -83,6 +83,20 @@ test('llama-server says why it does not start, before lines that only say that i
     assert.match(findFailure([line, ...noModel], recipes['llama-server']) ?? '', reason);
 });
 
+test('the built-in engine says why it runs but does not answer', () => {
+  const { givesUp } = recipes.builtin;
+  for (const [message, reason] of [
+    ["ENOENT: no such file or directory, open '/weights/a.gguf'", /no such weights/],
+    ['The file of the model ends inside its header: it is cut off', /not a sound GGUF file/],
+    ['unknown', /could not be loaded/],
+  ] as const) {
+    const error = `{"message":"stand-in could not be loaded: ${message}"}`;
+    const line = `{"level":50,"err":${error},"msg":"the stand-in did not load"}`;
+    assert.match(line, givesUp ?? /^$/);
+    assert.match(findFailure([line], recipes.builtin) ?? '', reason);
+  }
+});
+
 test('an engine that was built for another processor says so', () => {
   const ended = 'millrace: the engine ended with exit code 132';
   assert.match(findEnding(['loading', ended]) ?? '', /instruction that this processor lacks/);
