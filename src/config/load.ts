@@ -72,8 +72,10 @@ function assign(tree: Tree, path: readonly string[], text: string): void {
   const parent = path.slice(0, -1).reduce<unknown>((node, part) => (node as Tree)[part], tree);
   // The file has a value where a section belongs. Validation reports it.
   if (typeof parent !== 'object' || parent === null) return;
-  const type = schemaAt(path)?.type;
-  const value = type === 'integer' || type === 'number' ? toNumber(text) : text;
+  // A list if null is allowed too.
+  const types = [schemaAt(path)?.type].flat();
+  const isNumber = types.includes('integer') || types.includes('number');
+  const value = isNumber ? toNumber(text) : text;
   Object.assign(parent, { [path.at(-1) as string]: value });
 }
 

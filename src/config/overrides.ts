@@ -7,6 +7,7 @@ export const overrides = [
   { path: 'server.public_url', env: 'MILLRACE_PUBLIC_URL', flag: '--public-url <url>' },
   { path: 'server.peer_url', env: 'MILLRACE_PEER_URL', flag: null },
   { path: 'database.url', env: 'DATABASE_URL', flag: '--database-url <url>' },
+  { path: 'inference.threads', env: 'MILLRACE_THREADS', flag: '--threads <number>' },
   { path: 'models.hub_url', env: 'MILLRACE_HUB_URL', flag: '--hub-url <url>' },
   // Secrets have no flag: every user of the computer can read a command line.
   { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },

@@ -7,7 +7,11 @@ import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { inspectHost } from '#cloud/drivers/sandbox/host.ts';
-import { bootMachine } from '#cloud/drivers/sandbox/machine/boot.ts';
+import {
+  bootMachine,
+  countEngineThreads,
+  toEngineThreads,
+} from '#cloud/drivers/sandbox/machine/boot.ts';
 import { findRecord, machineDirectory } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
 import { createFixture, type Fixture, isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
 import { createSshClient, missingProgram, run } from '#test/support/conformance/ssh-client.ts';
@@ -311,7 +315,17 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     const command = 'NODE_DEBUG_NATIVE=COMPILE_CACHE millrace --version 2>&1';
     const { stdout } = await fixture.client.ssh(machine, command);
     assert.match(stdout, /src\/cli\/program\.ts was accepted/);
+    const start = await fixture.client.ssh(machine, 'cat "$(command -v millrace)"');
+    const threads = /MILLRACE_THREADS:-(\d+)/.exec(start.stdout)?.[1];
+    assert.equal(Number(threads ?? 0), (await countEngineThreads(machine.spec.vcpus)) ?? 0);
     await fixture.driver.terminate(machine.id);
+  });
+
+  test('a model has no more threads than its machine has vCPUs', () => {
+    const machines = [1, 2, 4, 16, 16, 32].map((vcpus, at) =>
+      toEngineThreads(vcpus, [16, 16, 16, 32, 16, 16][at] ?? 0),
+    );
+    assert.deepEqual(machines, [1, 1, 3, 8, null, null]);
   });
 
   test('eight machines launched at once all accept ssh, each at its own address', async () => {

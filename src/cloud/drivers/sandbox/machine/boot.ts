@@ -4,7 +4,8 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readlink, writeFile } from 'node:fs/promises';
+import { readFile, readlink, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -178,6 +179,7 @@ async function bootEnvironment(
     OWN_PARTS: own?.parts.join(' ') ?? '',
     OWN_MAIN: own?.main ?? '',
     OWN_OPTIONS: [...(own?.options ?? []), helperOption(spec.vcpus)].join(' '),
+    OWN_THREADS: own === null ? '' : String((await countEngineThreads(spec.vcpus)) ?? ''),
     COMPILE_CACHE: own?.compileCache ?? '',
     MODE: host.mode,
     MACHINE: directory.path,
@@ -201,3 +203,17 @@ async function bootEnvironment(
 
 /** Node starts four threads for garbage collection. With one, a start of Millrace takes 5 to 8 % less CPU time. */
 const helperOption = (vcpus: number) => `--v8-pool-size=${Math.min(4, Math.max(1, vcpus - 1))}`;
+
+/**
+ * A machine sees all cores of its host, but has the time of a few. The threads of a model spin while they wait for each
+ * other, so that more threads than vCPUs use up that time.
+ */
+export async function countEngineThreads(vcpus: number): Promise<number | null> {
+  const isThreaded = await readFile('/sys/devices/system/cpu/smt/active', 'utf8').catch(() => '0');
+  const cores = availableParallelism() / (isThreaded.trim() === '1' ? 2 : 1);
+  return toEngineThreads(vcpus, cores);
+}
+
+/** Null if the engine may count the cores itself. One stays free for the process that answers requests. */
+export const toEngineThreads = (vcpus: number, hostCores: number): number | null =>
+  vcpus < hostCores ? Math.min(8, Math.max(1, vcpus - 1)) : null;

@@ -111,8 +111,11 @@ if [ -n "$OWN_FOLDER" ]; then
     fi
     read_only "$target"
   done
-  printf '#!/bin/sh\nexec /run/machine/node %s "/run/machine/millrace/%s" "$@"\n' "$OWN_OPTIONS" "$OWN_MAIN" \
-    >run/machine/bin/millrace
+  {
+    echo '#!/bin/sh'
+    [ -z "$OWN_THREADS" ] || echo "export MILLRACE_THREADS=\"\${MILLRACE_THREADS:-$OWN_THREADS}\""
+    printf 'exec /run/machine/node %s "/run/machine/millrace/%s" "$@"\n' "$OWN_OPTIONS" "$OWN_MAIN"
+  } >run/machine/bin/millrace
   chmod 755 run/machine/bin/millrace
 fi
 # The weights of its engine, file by file: links would lead nowhere.

@@ -1,6 +1,7 @@
 // Opens a GGUF file with llama.cpp, within the memory that is allowed, on the GPU as far as it fits there.
 
 import { stat } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { EngineError } from '#inference/engine.ts';
 import {
   defaultContextSize,
@@ -59,7 +60,7 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
     // With a sliding window, a full batch needs one more.
     batchSize: Math.max(batchSize, sequences) + (facts.slidingWindow > 0 ? 1 : 0),
     sequences,
-    threads: options.threads ?? toThreadCount(Math.floor(native.getMathCores())),
+    threads: options.threads ?? toThreadCount(countCores(native)),
     // On the CPU, flash attention rounds differently for short and long batches, so that the same prompt gave other
     // logits when it was read in other pieces. Without it, all splits into pieces of two or more tokens agree.
     // A pooled text is read in one piece, and without flash attention its memory grows with the square of its length.
@@ -200,6 +201,10 @@ async function warmUp(context: RawContext, model: RawModel, batchSize: number): 
   }
   context.disposeSequence(0);
 }
+
+/** llama.cpp counts all cores of the computer, also those that this process is not allowed to use. */
+const countCores = (native: Native) =>
+  Math.min(Math.floor(native.getMathCores()), availableParallelism());
 
 /**
  * Leaves one core free for the API process, which shares the machine. With more threads than free cores the model was
