@@ -153,6 +153,9 @@ describe('millrace deploy', () => {
       (await run(['deploy', model, ...wrong])).stderr,
       /wrong failed\. The engine does not take one of its arguments\. Its log says which\./,
     );
+    const other = ['hermes3-70b', ...program, '--name', 'brief', '--env-file', file];
+    const brief = await run(['deploy', ...other, '--hold-seconds', '1']);
+    assert.match(brief.stderr, /brief failed\./, 'its request was refused before');
     const absent = ['--name', 'absent', '--engine', 'command', '--program', '/opt/absent'];
     const lost = await run(['deploy', model, ...absent]);
     assert.match(lost.stderr, /program was not found\. .+ Trying again\.$/m);

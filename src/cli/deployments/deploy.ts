@@ -2,7 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { Command } from 'commander';
-import { type Client, createClient } from '#cli/client.ts';
+import { type Client, createClient, RefusedError } from '#cli/client.ts';
 import { CliError, report } from '#cli/output.ts';
 import { startStatusProgress } from '#cli/progress.ts';
 import { type DeploymentView, deploymentEngines, type NewDeployment } from '#deployments/schema.ts';
@@ -41,7 +41,7 @@ async function deploy(model: string, options: DeployOptions): Promise<void> {
   const isWarmed = options.wait && (input.min ?? 0) === 0;
   const { data } = await client.post<{ data: DeploymentView }>(deploymentsPath, input);
   if (!options.wait) return report(data, `${name} starts with the first request.`, options.json);
-  const asked = isWarmed ? askOnce(client, model) : new Promise<void>(() => {});
+  const asked = isWarmed ? askUntilAnswered(client, model) : new Promise<void>(() => {});
   const shown = await waitUntilReady(client, data, asked);
   const isReady = shown.status === 'ready';
   const text = isReady
@@ -99,8 +99,23 @@ async function waitUntilReady(
 const describeProgress = ({ replicas, reason, status }: DeploymentView) =>
   replicas.at(-1)?.progress ?? (reason === null ? status : `${reason} Trying again.`);
 
-/** A request makes the server start a replica. Its answer, or why there is none, is shown by the state instead. */
-async function askOnce(client: Client, model: string): Promise<void> {
-  const body = { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 };
-  await client.post('/v1/chat/completions', body).catch(() => {});
+/**
+ * A request makes the server start a replica. It is sent again if it waited for too long, because a replica that waits
+ * for a machine is given up without requests, and a start that failed is not repeated. Why there is no answer is shown by
+ * the state instead.
+ */
+async function askUntilAnswered(client: Client, model: string): Promise<void> {
+  const json = { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 };
+  const content = JSON.stringify(json);
+  const body = { type: 'application/json', bytes: Buffer.byteLength(content), content };
+  const unavailable = 503;
+  while ((await findRefusal(client.postLong('/v1/chat/completions', body))) === unavailable)
+    await setTimeout(pollMs);
 }
+
+/** Resolves with the status of a refusal; null if there is none. */
+const findRefusal = (answer: Promise<unknown>): Promise<number | null> =>
+  answer.then(
+    () => null,
+    (error) => (error instanceof RefusedError ? error.status : null),
+  );
