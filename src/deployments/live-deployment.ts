@@ -161,9 +161,12 @@ export class LiveDeployment {
     };
   }
 
-  /** The log of the newest replica, or of the last one that failed. */
+  /** The log of the newest replica of the current revision, of the last one that failed, or of an older revision. */
   log(): readonly string[] {
-    return this.#replicas.at(-1)?.log() ?? this.#failedLog;
+    const { revision } = this.#stored;
+    const newest = this.#replicas.findLast((replica) => replica.revision === revision);
+    if (newest !== undefined) return newest.log();
+    return this.#failure === null ? (this.#replicas.at(-1)?.log() ?? []) : this.#failedLog;
   }
 
   /** What its replicas use now. Those without an engine are left out. */

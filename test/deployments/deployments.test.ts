@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentLog, DeploymentView } from '#deployments/schema.ts';
 import { databases } from '#test/support/databases.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
@@ -131,6 +131,10 @@ for (const database of databases) {
       await call('POST', '/tested', { env: { FAIL: 'No such file' } });
       await until('it gave up', async () => /exit code 1/.test((await show()).reason ?? ''));
       assert.equal(await contentOf(await chat()), 'old 1 2');
+      await until('the log says why', async () => {
+        const { lines } = (await call('GET', '/tested/log')).data as unknown as DeploymentLog;
+        return lines.join() === 'No such file';
+      });
     });
 
     test('a running stream ends before its replica is stopped', async () => {

@@ -84,12 +84,14 @@ function render(one: DeploymentView, cost: CostView): string {
   return facts.map(([name, value]) => `${name.padEnd(width)}${value}`).join('\n');
 }
 
-/** With a reason, a deployment that is ready serves by an older revision. */
-function toStatus({ status, revision, reason }: DeploymentView): string {
+/** With a reason, a deployment that is ready serves by an older revision, or has lost a replica lately. */
+function toStatus({ status, revision, reason, replicas }: DeploymentView): string {
   if (reason === null) return status;
-  return status === 'ready'
-    ? `ready, but revision ${revision} does not start: ${reason}`
-    : `${status}: ${reason}`;
+  if (status !== 'ready') return `${status}: ${reason}`;
+  const isStarted = replicas.some((one) => one.revision === revision && one.ready_at !== null);
+  return isStarted
+    ? `ready, but a replica failed: ${reason}`
+    : `ready, but revision ${revision} does not start: ${reason}`;
 }
 
 /** What a person does about a deployment that serves nothing. */

@@ -82,18 +82,28 @@ const toMachineProblems = (
       };
     });
 
-/** With a reason, a deployment that is ready serves by an older revision. */
+/** With a reason, a deployment that is ready serves by an older revision, or has lost a replica lately. */
 const toDeploymentProblems = (deployments: DeploymentView[]): Problem[] =>
   deployments
     .filter(({ status, reason }) => status === 'failed' || (status === 'ready' && reason !== null))
-    .map(({ id, name, status, revision, reason }) => ({
+    .map(({ id, name, status, revision, reason, replicas }) => ({
       id,
       tone: status === 'failed' ? 'bad' : 'warning',
       title: `Deployment ${name}`,
-      state: status === 'failed' ? 'failed' : `revision ${revision} does not start`,
+      state: toFailedPart({ status, revision, replicas }),
       detail: reason,
       href: toDeploymentPath(name),
     }));
+
+function toFailedPart({
+  status,
+  revision,
+  replicas,
+}: Pick<DeploymentView, 'status' | 'revision' | 'replicas'>): string {
+  if (status === 'failed') return 'failed';
+  const isStarted = replicas.some((one) => one.revision === revision && one.ready_at !== null);
+  return isStarted ? 'a replica failed' : `revision ${revision} does not start`;
+}
 
 /** A draining backend fails nothing: it gets no requests. */
 const toBackendProblems = (backends: BackendView[]): Problem[] =>
