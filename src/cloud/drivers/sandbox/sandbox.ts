@@ -47,6 +47,7 @@ import {
   type ServedMachine,
   type ServedMachines,
 } from '#cloud/drivers/sandbox/ssh/served-machines.ts';
+import { FairTurns } from '#lib/async/fair-turns.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { shareRecent } from '#lib/async/share-recent.ts';
 import { readGpuStats } from '#lib/computer/nvidia-smi.ts';
@@ -180,6 +181,7 @@ async function openContext(options: SandboxOptions): Promise<SandboxContext> {
     range: options.addresses ?? defaultRange,
     sshPorts: options.sshPorts ?? [22, 2222],
     locks: createKeyedMutex(),
+    turns: new FairTurns(),
     log: options.log ?? (() => {}),
   };
 }

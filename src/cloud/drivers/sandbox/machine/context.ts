@@ -2,6 +2,7 @@
 
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import type { Addressing } from '#cloud/drivers/sandbox/network/network.ts';
+import type { FairTurns } from '#lib/async/fair-turns.ts';
 import type { KeyedMutex } from '#lib/async/keyed-mutex.ts';
 
 export interface SandboxContext extends Addressing {
@@ -17,5 +18,7 @@ export interface SandboxContext extends Addressing {
   readonly filesystemGib: number | null;
   /** One lock per machine id and filesystem, and one each for `addresses`, `forwarding`, `rules` and `disk space`. */
   readonly locks: KeyedMutex;
+  /** What ssh clients send is processed in turns, by machine. */
+  readonly turns: FairTurns;
   readonly log: (message: string) => void;
 }

@@ -3,67 +3,104 @@
 
 import type { Duplex } from 'node:stream';
 import type { Connection } from 'ssh2';
+import type { BoundedChannels } from './bounded-channels.ts';
 import type { Forwarder, IncomingConnection, RemoteListener } from './forwarding.ts';
 
 const maxChannels = 256;
 const maxListeners = 16;
 
-export function serveForwardings(connection: Connection, forwarder: Forwarder) {
-  const listeners = new Map<string, RemoteListener>();
-  let channels = 0;
-  connection.on('close', () => forwarder.close());
+/** Counts the channels of one connection, with those that are still being opened. */
+interface Channels {
+  /** Returns false if there are as many as there may be. */
+  reserve(): boolean;
+  release(): void;
+  readonly bound: BoundedChannels['bound'];
+}
 
-  const track = (channel: Duplex) => {
-    channels += 1;
-    channel.on('close', () => {
-      channels -= 1;
-    });
+export function serveForwardings(
+  connection: Connection,
+  { bound }: BoundedChannels,
+  forwarder: Forwarder,
+) {
+  let count = 0;
+  const channels: Channels = {
+    bound,
+    reserve() {
+      if (count >= maxChannels) return false;
+      count += 1;
+      return true;
+    },
+    release() {
+      count -= 1;
+    },
   };
+  connection.on('close', () => forwarder.close());
+  serveConnects(connection, forwarder, channels);
+  serveListeners(connection, forwarder, channels);
+}
 
+function serveConnects(connection: Connection, forwarder: Forwarder, channels: Channels) {
   connection.on('tcpip', (accept, reject, { destIP, destPort }) => {
-    if (channels >= maxChannels) return reject();
+    if (!channels.reserve()) return reject();
     return void forwarder.connect(destIP, destPort).then(
       (inside) => {
         const channel = accept();
         // The client may have disconnected meanwhile.
         if (!channel) return inside.destroy();
-        track(channel);
-        return join(channel, inside);
+        channel.on('close', channels.release);
+        return join(channels.bound(channel), inside);
       },
-      () => reject(),
+      () => {
+        channels.release();
+        reject();
+      },
     );
   });
+}
+
+function serveListeners(connection: Connection, forwarder: Forwarder, channels: Channels) {
+  const listeners = new Map<string, RemoteListener>();
+  /** With those that are still being opened. */
+  let count = 0;
 
   connection.on('request', (accept, reject, name, { bindAddr, bindPort }) => {
     if (name === 'cancel-tcpip-forward') {
       const key = `${bindAddr}:${bindPort}`;
+      if (listeners.has(key)) count -= 1;
       listeners.get(key)?.close();
       listeners.delete(key);
       return accept?.();
     }
-    if (name !== 'tcpip-forward' || listeners.size >= maxListeners) return reject?.();
+    if (name !== 'tcpip-forward' || count >= maxListeners) return reject?.();
+    count += 1;
     return void listen(bindAddr, bindPort).then(
       (port) => accept?.(port),
-      () => reject?.(),
+      () => {
+        count -= 1;
+        reject?.();
+      },
     );
   });
 
   async function listen(bindAddr: string, bindPort: number): Promise<number> {
     const host = bindAddr === '' || bindAddr === '*' ? '0.0.0.0' : bindAddr;
-    const listening = await forwarder.listen(host, bindPort, (incoming) => {
-      if (channels >= maxChannels) return drop(incoming);
+    const listener = await forwarder.listen(host, bindPort, (incoming) => {
+      if (!channels.reserve()) return drop(incoming);
       const { address, port } = incoming;
-      return connection.forwardOut(bindAddr, listening.port, address, port, (error, channel) => {
-        if (error) return drop(incoming);
-        track(channel);
+      return connection.forwardOut(bindAddr, listener.port, address, port, (error, channel) => {
+        if (error) {
+          channels.release();
+          return drop(incoming);
+        }
+        channel.on('close', channels.release);
         return void incoming.take().then(
-          (inside) => join(channel, inside),
+          (inside) => join(channels.bound(channel), inside),
           () => channel.destroy(),
         );
       });
     });
-    listeners.set(`${bindAddr}:${listening.port}`, listening);
-    return listening.port;
+    listeners.set(`${bindAddr}:${listener.port}`, listener);
+    return listener.port;
   }
 }
 

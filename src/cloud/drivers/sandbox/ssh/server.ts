@@ -2,11 +2,13 @@
 // machine's rules, bounds unauthenticated connections, and picks the ciphers that suit each client.
 
 import net from 'node:net';
+import type { Duplex } from 'node:stream';
 import ssh2, { type Algorithms } from 'ssh2';
 import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import type { RunningMachine } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { serveConnection } from './connection.ts';
+import { PacedSocket } from './paced-socket.ts';
 import { createSourceFilter } from './source-filter.ts';
 
 /** The port that rules name, whichever one the server listens on. */
@@ -28,6 +30,14 @@ export interface SshServer {
 /** GCM runs in OpenSSL and needs no separate checksum: four times as fast as any other cipher here
  * (`scp 256 MB` in bench/machines.ts). */
 const fast: Algorithms = { cipher: ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'] };
+/** A handshake with a finite field of 8,192 bits would take 110 ms of this process, before the client is known. */
+const kex: Algorithms['kex'] = [
+  'curve25519-sha256',
+  'curve25519-sha256@libssh.org',
+  'ecdh-sha2-nistp256',
+  'ecdh-sha2-nistp384',
+  'ecdh-sha2-nistp521',
+];
 const broad: Algorithms = {
   cipher: [...(fast.cipher as []), 'aes128-ctr', 'aes192-ctr', 'aes256-ctr'],
   hmac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com', 'hmac-sha2-256'],
@@ -38,6 +48,8 @@ const supportsFast = /^SSH-2\.0-(OpenSSH_([6-9]|\d\d)|PuTTY_Release_0\.(79|8|9)|
 
 interface Peer {
   readonly socket: net.Socket;
+  /** What ssh2 reads and writes; null until the client has sent its identification line. */
+  paced: PacedSocket | null;
   /** Ends a login that takes too long. */
   readonly timer: NodeJS.Timeout;
 }
@@ -45,7 +57,7 @@ interface Peer {
 export async function startSshServer(
   machine: RunningMachine,
   rules: readonly InboundRule[],
-  { sshPorts, log }: Pick<SandboxContext, 'sshPorts' | 'log'>,
+  { sshPorts, turns, log }: Pick<SandboxContext, 'sshPorts' | 'turns' | 'log'>,
 ): Promise<SshServer> {
   /** The open connections, by the peer's address and port. */
   const peers = new Map<string, Peer>();
@@ -53,26 +65,28 @@ export async function startSshServer(
     const server = new ssh2.Server({
       hostKeys: [machine.record.hostKey],
       ident: software,
-      algorithms: { ...algorithms, compress: ['none'] },
+      algorithms: { ...algorithms, kex, compress: ['none'] },
     });
     return server.on('connection', (connection, { ip, port }) => {
       const peer = peers.get(`${ip} ${port}`);
-      if (!peer) return connection.end();
+      if (!peer?.paced) return connection.end();
       connection.once('ready', () => clearTimeout(peer.timer));
       const from = `${ip} ${port} ${machine.record.ip} ${listeningPort}`;
-      return serveConnection(machine, connection, { from, drop: () => peer.socket.destroy(), log });
+      return serveConnection(machine, connection, { from, socket: peer.paced, log });
     });
   });
 
   let isAllowed = createSourceFilter(rules, ruledPort);
   const listener = net.createServer({ noDelay: true }, (socket) => {
     if (!isAllowed(socket.remoteAddress)) return void socket.destroy();
-    trackPeer(peers, socket);
+    const peer = trackPeer(peers, socket);
     // Sent at once, because some clients, e.g. SkyPilot, wait for it before they send theirs.
     socket.write(`SSH-2.0-${software}\r\n`);
     readGreeting(socket, (greeting) => {
-      ignoreNextWrite(socket);
-      protocolServers[supportsFast.test(greeting) ? 0 : 1]!.injectSocket(socket);
+      peer.paced = new PacedSocket(socket, turns, machine.directory.id);
+      ignoreNextWrite(peer.paced);
+      const protocolServer = protocolServers[supportsFast.test(greeting) ? 0 : 1]!;
+      protocolServer.injectSocket(peer.paced as Duplex as net.Socket);
     });
   });
   listener.maxConnections = maxConnections;
@@ -87,15 +101,17 @@ export async function startSshServer(
   };
 }
 
-function trackPeer(peers: Map<string, Peer>, socket: net.Socket) {
+function trackPeer(peers: Map<string, Peer>, socket: net.Socket): Peer {
   const key = `${socket.remoteAddress} ${socket.remotePort}`;
   const timer = setTimeout(() => socket.destroy(), loginTimeoutMs);
-  peers.set(key, { socket, timer });
+  const peer = { socket, timer, paced: null };
+  peers.set(key, peer);
   socket.on('close', () => {
     clearTimeout(timer);
     peers.delete(key);
   });
   socket.on('error', () => {});
+  return peer;
 }
 
 async function close(listener: net.Server, peers: ReadonlyMap<string, Peer>) {
@@ -121,7 +137,7 @@ function readGreeting(socket: net.Socket, then: (greeting: string) => void) {
 }
 
 /** Drops the identification line that ssh2 sends first: the client has it already. */
-function ignoreNextWrite(socket: net.Socket) {
+function ignoreNextWrite(socket: PacedSocket) {
   const { write } = socket;
   socket.write = () => {
     socket.write = write;

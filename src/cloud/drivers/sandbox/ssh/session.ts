@@ -13,10 +13,21 @@ import {
 } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
 
+export interface SessionContext {
+  /** Value of SSH_CONNECTION. */
+  readonly from: string;
+  /** Called once, with the session's channel. */
+  readonly bound: (channel: ServerChannel) => ServerChannel;
+}
+
 const maxVariables = 64;
 const maxVariableBytes = 4096;
 
-export function serveSession(machine: RunningMachine, session: Session, from: string) {
+export function serveSession(
+  machine: RunningMachine,
+  session: Session,
+  { from, bound }: SessionContext,
+) {
   const environment: Record<string, string> = { SSH_CONNECTION: from };
   let terminalRequest: { term: string; cols: number; rows: number } | undefined;
   let terminal: Terminal | undefined;
@@ -45,35 +56,44 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
   session.on('auth-agent', (_accept, reject) => reject?.());
   session.on('x11', (_accept, reject) => reject?.());
 
-  const attempt = (channel: ServerChannel, start: () => void) => {
-    try {
-      start();
-    } catch {
-      // The client's input caused it: a zero byte, or more arguments than the kernel accepts.
-      finish(channel, 126, null);
-    }
-  };
   const run = (channel: ServerChannel, argv: readonly string[]) => {
     child = spawnInside(machine, { argv, environment });
     connectProcess(channel, child);
   };
-  const start = (channel: ServerChannel, command: string | null) =>
-    attempt(channel, () => {
-      const { shell } = machine.host;
-      if (!terminalRequest)
-        return run(channel, command === null ? [shell, '-l'] : [shell, '-c', command]);
-      const { cols, rows, term } = terminalRequest;
-      const size = { columns: cols, rows };
-      terminal = openSandboxTerminal(machine, { command, ...size, type: term, environment });
-      return connectTerminal(channel, terminal);
-    });
-  session.on('shell', (accept) => start(accept(), null));
-  session.on('exec', (accept, _reject, { command }) => start(accept(), command));
+  const start = (channel: ServerChannel, command: string | null) => {
+    const { shell } = machine.host;
+    if (!terminalRequest)
+      return run(channel, command === null ? [shell, '-l'] : [shell, '-c', command]);
+    const { cols, rows, term } = terminalRequest;
+    const size = { columns: cols, rows };
+    terminal = openSandboxTerminal(machine, { command, ...size, type: term, environment });
+    return connectTerminal(channel, terminal);
+  };
+  const open = (
+    accept: () => ServerChannel | undefined,
+    start: (channel: ServerChannel) => void,
+  ) => {
+    const channel = accept();
+    // A session has one program. ssh2 opens no channel for another.
+    if (channel) attempt(bound(channel), start);
+  };
+  session.on('shell', (accept) => open(accept, (channel) => start(channel, null)));
+  session.on('exec', (accept, _reject, { command }) =>
+    open(accept, (channel) => start(channel, command)),
+  );
   session.on('subsystem', (accept, reject, { name }) => {
     if (name !== 'sftp') return reject();
-    const channel = accept();
-    return attempt(channel, () => run(channel, sftpCommand(machine)));
+    return open(accept, (channel) => run(channel, sftpCommand(machine)));
   });
+}
+
+function attempt(channel: ServerChannel, start: (channel: ServerChannel) => void) {
+  try {
+    start(channel);
+  } catch {
+    // The client's input caused it: a zero byte, or more arguments than the kernel accepts.
+    finish(channel, 126, null);
+  }
 }
 
 /** Prefers OpenSSH's server where the host has it: it is visible inside and starts faster than Node. */
@@ -118,7 +138,10 @@ function connectTerminal(channel: ServerChannel, terminal: Terminal) {
 
 function finish(channel: ServerChannel, code: number | null, signal: NodeJS.Signals | null) {
   if (channel.destroyed) return;
-  if (signal) channel.exit(signal.replace(/^SIG/, ''), false);
-  else channel.exit(code ?? 255);
-  channel.end();
+  // Ending the channel would discard errors that wait for the client.
+  channel.stderr.end(() => {
+    if (signal) channel.exit(signal.replace(/^SIG/, ''), false);
+    else channel.exit(code ?? 255);
+    channel.end();
+  });
 }
