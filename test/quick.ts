@@ -65,7 +65,8 @@ const chosen = suites.filter(
   (suite) => keptIn.includes(suite) || !patterns.some((one) => matchesGlob(suite, one)),
 );
 
-const child = spawn(process.execPath, ['--test', '--test-concurrency=2', ...chosen], {
+const options = ['--import=./test/support/uncaught-errors.ts', '--test', '--test-concurrency=2'];
+const child = spawn(process.execPath, [...options, ...chosen], {
   cwd: root,
   stdio: 'inherit',
   env: { ...process.env, MILLRACE_TEST_DATABASES: 'sqlite' },
