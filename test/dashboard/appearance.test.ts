@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import {
+  colorRules,
   findViolations,
   fitsWidth,
   noBrowser,
@@ -57,6 +58,10 @@ const pages: Visited[] = [
   { path: 'audit-log', heading: 'Audit log' },
   { path: 'nowhere', heading: 'Page not found' },
 ];
+const schemes = [
+  ['light', undefined],
+  ['dark', colorRules],
+] as const;
 const widths = { wide: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
 
 describe('appearance of every page', { skip: noBrowser }, () => {
@@ -67,7 +72,7 @@ describe('appearance of every page', { skip: noBrowser }, () => {
     ({ page } = dashboard);
   });
 
-  for (const colorScheme of ['light', 'dark'] as const) {
+  for (const [colorScheme, rules] of schemes) {
     for (const [name, viewport] of Object.entries(widths)) {
       test(`every page is accessible and fits, ${colorScheme} and ${name}`, async () => {
         await page.emulateMedia({ colorScheme });
@@ -75,7 +80,7 @@ describe('appearance of every page', { skip: noBrowser }, () => {
         const problems: string[] = [];
         for (const visited of pages) {
           await visit(dashboard, visited, `${colorScheme}-${name}`);
-          problems.push(...(await findProblems(page, visited)));
+          problems.push(...(await findProblems(page, visited, rules)));
         }
         assert.deepEqual(problems, []);
       });
@@ -84,14 +89,14 @@ describe('appearance of every page', { skip: noBrowser }, () => {
 
   test('sign-in and invitation pages are accessible in both color schemes', async () => {
     const { page: guest } = await openPage();
-    for (const colorScheme of ['light', 'dark'] as const) {
+    for (const [colorScheme, rules] of schemes) {
       await guest.emulateMedia({ colorScheme });
       await guest.goto(dashboard.url);
       await guest.getByRole('button', { name: 'Sign in' }).waitFor();
-      assert.deepEqual(await findViolations(guest), []);
+      assert.deepEqual(await findViolations(guest, rules), []);
       await guest.goto(dashboard.setupLink);
       await guest.getByRole('heading', { name: 'This link no longer works' }).waitFor();
-      assert.deepEqual(await findViolations(guest), []);
+      assert.deepEqual(await findViolations(guest, rules), []);
     }
   });
 
@@ -142,7 +147,7 @@ describe('appearance of full lists', { skip: noBrowser }, () => {
     });
   }
 
-  for (const colorScheme of ['light', 'dark'] as const) {
+  for (const [colorScheme, rules] of schemes) {
     test(`a machine, a key and a request are accessible and fit, ${colorScheme}`, async () => {
       await page.emulateMedia({ colorScheme });
       const problems: string[] = [];
@@ -150,7 +155,7 @@ describe('appearance of full lists', { skip: noBrowser }, () => {
         await page.setViewportSize(viewport);
         for (const visited of details) {
           await visit(dashboard, visited, `${colorScheme}-${name}`);
-          problems.push(...(await findProblems(page, visited)));
+          problems.push(...(await findProblems(page, visited, rules)));
         }
       }
       assert.deepEqual(problems, []);
@@ -181,8 +186,12 @@ async function visit({ page, url }: Dashboard, { path, heading }: Visited, group
   await screenshot(page, `${group}-${path.replaceAll(/\W+/g, '-') || 'home'}`);
 }
 
-async function findProblems(page: Page, { path }: Visited): Promise<string[]> {
-  const violations = await findViolations(page);
+async function findProblems(
+  page: Page,
+  { path }: Visited,
+  rules?: readonly string[],
+): Promise<string[]> {
+  const violations = await findViolations(page, rules);
   if (!(await fitsWidth(page))) violations.push('it is wider than the screen');
   return violations.map((problem) => `/${path}: ${problem}`);
 }
