@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { Ajv } from 'ajv';
 import { parse } from 'yaml';
+import { withDefaults } from '#config/defaults.ts';
 import { ConfigError } from '#config/error.ts';
 import { renderExample } from '#config/example.ts';
 import { loadConfig } from '#config/load.ts';
@@ -38,6 +39,11 @@ describe('configuration', () => {
     assert.equal(config.server.port, 8080);
     assert.equal(config.server.host, '127.0.0.1');
     assert.throws(() => Object.assign(config.server, { port: 1 }), TypeError);
+  });
+
+  test('the default of every setting is valid, so that only what differs has to be checked', () => {
+    const check = new Ajv({ strict: false }).compile(ConfigSchema);
+    assert(check(withDefaults(ConfigSchema, {})), JSON.stringify(check.errors));
   });
 
   test('flags win over the environment, which wins over the file', () => {
