@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import {
   colorRules,
   findViolations,
@@ -18,6 +18,11 @@ import { chapters } from '../../web/help/.vitepress/chapters.ts';
 const root = join(import.meta.dirname, '../..');
 const names = chapters.flatMap(({ items }) => items.map(({ link }) => link.slice(1)));
 
+let url: string;
+before(async () => {
+  ({ url } = await startServer());
+});
+
 test('the guide lists every page of docs/', () => {
   const pages = readdirSync(join(root, 'docs'))
     .filter((file) => file.endsWith('.md') && file !== 'index.md')
@@ -26,7 +31,6 @@ test('the guide lists every page of docs/', () => {
 });
 
 test('the guide has no page for an unknown name, and none outside its folder', async () => {
-  const { url } = await startServer();
   for (const path of ['/help/nothing.html', '/help/assets', '/help/%2e%2e%2fpackage.json']) {
     assert.equal((await fetch(url + path)).status, 404, path);
   }
@@ -37,7 +41,6 @@ test('the guide has no page for an unknown name, and none outside its folder', a
 
 describe('guide', { skip: noBrowser }, () => {
   test('every page is accessible in both color schemes and loads nothing from other hosts', async () => {
-    const { url } = await startServer();
     const { page, hosts, consoleErrors } = await openPage({ reducedMotion: 'reduce' });
     for (const name of ['', ...names.map((one) => `${one}.html`)]) {
       await page.emulateMedia({ colorScheme: 'light' });
@@ -57,7 +60,6 @@ describe('guide', { skip: noBrowser }, () => {
   });
 
   test('a reader finds a page by searching and can leave for the dashboard', async () => {
-    const { url } = await startServer();
     const { page } = await openPage({ reducedMotion: 'reduce' });
     await page.goto(`${url}/help/`);
     await page
