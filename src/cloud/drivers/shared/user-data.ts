@@ -6,7 +6,10 @@ import { parse } from 'yaml';
 import { isMembers } from '#lib/json-members.ts';
 import { shellQuote } from '#lib/text/shell-quote.ts';
 
+/** Maximum bytes of all files of one machine together, unpacked. */
 const maxContentBytes = 16 * 1024 * 1024;
+/** cloud-init takes the last of equal keys as well. To compare all keys, yaml would need 40 s for 20,000 of them. */
+const yamlOptions = { maxAliasCount: 100, uniqueKeys: false };
 
 /** Keys that have no effect here and are skipped without a line in the log. */
 const ignoredKeys = new Set([
@@ -24,18 +27,23 @@ export function toFirstBoot(userData: string): string {
     const script = '/var/lib/cloud/instance/scripts/part-001';
     lines.push(writeTo(script, Buffer.from(userData)), `chmod 700 ${script}`, script);
   } else if (/^#cloud-config\b/.test(userData)) {
-    lines.push(...fromCloudConfig(userData));
+    return toScript([...lines, ...fromCloudConfig(userData)]);
   } else if (userData.trim() !== '') {
     lines.push(say('user data was skipped: it starts with neither #! nor #cloud-config'));
     lines.push('false');
   }
-  return `${lines.join('\n')}\n`;
+  return toScript(lines);
 }
+
+/** A script that fails, and says why in the boot log. */
+export const toSkipped = (reason: string) => toScript([say(reason), 'false']);
+
+const toScript = (lines: readonly string[]) => `${lines.join('\n')}\n`;
 
 function fromCloudConfig(text: string): string[] {
   let config: unknown;
   try {
-    config = parse(text, { maxAliasCount: 100 });
+    config = parse(text, yamlOptions);
   } catch (error) {
     return [say(`the cloud-config is not YAML: ${(error as Error).message}`), 'false'];
   }
@@ -47,7 +55,7 @@ function fromCloudConfig(text: string): string[] {
       say(`package ${toText(name)} was not installed: the system is read-only`),
     ),
     ...list(bootcmd).map(toCommand),
-    ...list(write_files).flatMap(toFile),
+    ...toFiles(list(write_files)),
     ...list(ssh_authorized_keys).map(toKey),
     ...list(users).flatMap(toUser),
     ...Object.keys(rest)
@@ -57,12 +65,22 @@ function fromCloudConfig(text: string): string[] {
   ];
 }
 
-function toFile(entry: unknown): string[] {
+function toFiles(entries: readonly unknown[]): string[] {
+  let roomBytes = maxContentBytes;
+  return entries.flatMap((entry) => {
+    const { lines, bytes } = toFile(entry, roomBytes);
+    roomBytes -= bytes;
+    return lines;
+  });
+}
+
+function toFile(entry: unknown, roomBytes: number): { lines: string[]; bytes: number } {
   if (!isMembers(entry) || typeof entry.path !== 'string' || !entry.path.startsWith('/')) {
-    return [say('a write_files entry was skipped: it has no absolute path')];
+    return skipped('a write_files entry was skipped: it has no absolute path');
   }
-  const content = decode(toText(entry.content ?? ''), toText(entry.encoding ?? ''));
-  if (!content) return [say(`${entry.path} was not written: its content can't be decoded`)];
+  const content = decode(toText(entry.content ?? ''), toText(entry.encoding ?? ''), roomBytes);
+  if (!content)
+    return skipped(`${entry.path} was not written: its content can't be decoded, or is too large`);
   const file = shellQuote(entry.path);
   const lines = [
     `mkdir -p "$(dirname ${file})"`,
@@ -72,8 +90,10 @@ function toFile(entry: unknown): string[] {
   if (entry.permissions !== undefined)
     lines.push(`chmod ${shellQuote(toText(entry.permissions))} ${file}`);
   if (entry.owner !== undefined) lines.push(`chown ${shellQuote(toText(entry.owner))} ${file}`);
-  return lines;
+  return { lines, bytes: content.length };
 }
+
+const skipped = (message: string) => ({ lines: [say(message)], bytes: 0 });
 
 function toUser(entry: unknown): string[] {
   if (entry === 'default') return [];
@@ -95,20 +115,23 @@ function toCommand(command: unknown): string {
   return `sh -c ${shellQuote(toText(command))}`;
 }
 
-function decode(content: string, encoding: string): Buffer | undefined {
+/** Returns undefined if it can't be decoded, or has more bytes than there is room for. */
+function decode(content: string, encoding: string, roomBytes: number): Buffer | undefined {
   const steps = encoding.split('+').map((step) => step.trim());
+  // Each step may unpack as much as there is room for. cloud-init knows no encoding of more than two.
+  if (steps.length > 2) return undefined;
   let bytes: Buffer = Buffer.from(content);
   for (const step of steps.reverse()) {
     if (step === 'b64' || step === 'base64') bytes = Buffer.from(bytes.toString(), 'base64');
     else if (step === 'gz' || step === 'gzip') {
       try {
-        bytes = gunzipSync(bytes, { maxOutputLength: maxContentBytes });
+        bytes = gunzipSync(bytes, { maxOutputLength: Math.max(1, roomBytes) });
       } catch {
         return undefined;
       }
     } else if (step !== '' && step !== 'text/plain') return undefined;
   }
-  return bytes;
+  return bytes.length <= roomBytes ? bytes : undefined;
 }
 
 /** Encodes the content as base64, so that the shell interprets no byte of it. */

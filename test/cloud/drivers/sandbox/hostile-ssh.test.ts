@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import ssh2 from 'ssh2';
 import { PacedSocket } from '#cloud/drivers/sandbox/ssh/paced-socket.ts';
 import { FairTurns } from '#lib/async/fair-turns.ts';
@@ -168,7 +168,7 @@ interface Internals {
 
 describe('the connection of an ssh client', () => {
   test('ends if the client sends and does not read the answers', async (t) => {
-    const { paced, client } = await pair(t.signal, new FairTurns());
+    const { paced, client } = await pair(t, new FairTurns());
     paced.on('error', () => {});
     paced.on('data', () => paced.write(Buffer.alloc(65_536)));
     client.pause();
@@ -182,7 +182,7 @@ describe('the connection of an ssh client', () => {
 
   test('takes turns with those of other machines and with everything else', async (t) => {
     const turns = new FairTurns();
-    const flood = await pair(t.signal, turns, 'flood');
+    const flood = await pair(t, turns, 'flood');
     const order: string[] = [];
     let loops = 0;
     flood.paced.on('data', () => {
@@ -190,7 +190,7 @@ describe('the connection of an ssh client', () => {
       // What ssh2 takes to decipher many packets.
       for (const end = performance.now() + 6; performance.now() < end; );
     });
-    const other = await pair(t.signal, turns, 'other');
+    const other = await pair(t, turns, 'other');
     other.paced.on('data', () => order.push('other'));
     const count = () => {
       loops += 1;
@@ -205,13 +205,16 @@ describe('the connection of an ssh client', () => {
     assert.equal(new Set(floods).size, floods.length, 'at most one piece each turn of the loop');
   });
 
-  async function pair(signal: AbortSignal, turns: FairTurns, caller = 'machine') {
+  async function pair(t: TestContext, turns: FairTurns, caller = 'machine') {
     const server = net.createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const client = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
     const [socket] = (await once(server, 'connection')) as [Socket];
     const paced = new PacedSocket(socket, turns, caller);
-    signal.addEventListener('abort', () => paced.destroy());
+    t.after(() => {
+      paced.destroy();
+      client.destroy();
+    });
     server.close();
     return { paced, client };
   }

@@ -24,6 +24,7 @@ import { toRuleset } from '#cloud/drivers/sandbox/network/firewall-ruleset.ts';
 import { parseNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
 import { parseAuthorizedKeys } from '#cloud/drivers/sandbox/ssh/authorized-keys.ts';
 import { createSourceFilter } from '#cloud/drivers/sandbox/ssh/source-filter.ts';
+import { readFirstBoot } from '#cloud/drivers/shared/first-boot.ts';
 import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
 import { toFields } from '#lib/computer/nvidia-smi.ts';
 
@@ -247,6 +248,31 @@ describe('user data', () => {
     assert.match(packed, new RegExp(Buffer.from('hello').toString('base64')));
     const bomb = toFirstBoot(file(gzipSync(Buffer.alloc(17 * 1024 * 1024))));
     assert.ok(bomb.includes('its content can'));
+  });
+  test('compressed files share one bound, and are not unpacked more than once', () => {
+    const write = (encoding: string, content: Buffer) =>
+      `- {path: /f, encoding: ${encoding}, content: ${content.toString('base64')}}\n`;
+    const packed = gzipSync(Buffer.alloc(10 * 1024 * 1024));
+    const script = toFirstBoot(
+      `#cloud-config\nwrite_files:\n${write('gz+b64', packed)}${write('gz+b64', packed)}` +
+        write('gz+gz+b64', gzipSync(gzipSync('twice'))),
+    );
+    assert.equal(script.match(/^base64 -d >/gm)?.length, 2, 'the user data and the first file');
+    assert.equal(script.match(/was not written/g)?.length, 2);
+  });
+  test('user data that takes too much to read does not hold up the server', async () => {
+    const names = Array.from({ length: 30_000 }, (_, number) => `k${number}: [[[[a, *a], *b]]]\n`);
+    const hostile = `#cloud-config\n${names.join('')}`;
+    let turns = 0;
+    const timer = setInterval(() => {
+      turns += 1;
+    }, 1);
+    const script = await readFirstBoot(hostile);
+    clearInterval(timer);
+    assert.match(script, /not YAML|was skipped/);
+    assert(turns > 20, `${turns}`);
+    const many = await readFirstBoot(`#cloud-config\nruncmd:\n${'- a\n'.repeat(20_000)}`);
+    assert.equal(many.match(/^sh -c 'a'$|^sh -c a$/gm)?.length, 20_000);
   });
   test('user data that is neither a script nor cloud-config is reported as skipped', () => {
     assert.match(toFirstBoot('hello'), /user data was skipped/);

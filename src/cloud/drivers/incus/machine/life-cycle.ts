@@ -17,6 +17,7 @@ import { providePrivateNetwork } from '#cloud/drivers/incus/network/private-netw
 import { toSiblingRoutes } from '#cloud/drivers/incus/network/siblings.ts';
 import { handOver } from '#cloud/drivers/incus/storage/volumes.ts';
 import { provideWeights } from '#cloud/drivers/incus/storage/weight-volumes.ts';
+import { readFirstBoot } from '#cloud/drivers/shared/first-boot.ts';
 import {
   type DaemonInstance,
   instanceName,
@@ -66,10 +67,11 @@ async function makeMachine(context: IncusContext, spec: MachineSpec, path: strin
     throw new DriverError('impossible', `Image "${spec.image}" needs KVM, which the host lacks.`);
   }
   const weights = await provideWeights(context, spec);
+  const firstBoot = spec.userData === null ? '' : await readFirstBoot(spec.userData);
   const address = await reserveAddress(context, spec);
   const routes = context.firewall.enforced ? toSiblingRoutes(plan) : '';
   const privateNic = await reservePrivateNic(context, spec);
-  const seed = toMachineSeed(spec, plan, address, { routes, privateNic });
+  const seed = toMachineSeed(spec, plan, address, { routes, privateNic, firstBoot });
   const body = toCreateRequest(spec, {
     owner: context.owner,
     pool: context.pool,

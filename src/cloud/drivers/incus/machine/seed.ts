@@ -7,7 +7,6 @@ import type { DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
 import type { Flavor } from '#cloud/drivers/incus/daemon/flavor.ts';
 import { type AddressPlan, prefixOf } from '#cloud/drivers/incus/network/addresses.ts';
 import { type PrivateNic, toMac } from '#cloud/drivers/incus/network/nics.ts';
-import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
 
 /** Configuration keys for every kind of image: each reads its own and ignores the others. */
 export interface MachineSeed {
@@ -16,10 +15,12 @@ export interface MachineSeed {
 }
 
 /** How a machine reaches others of its account. */
-interface Neighbours {
+interface SeedOptions {
   /** Routes by the gateway; empty for none. */
   readonly routes?: string;
   readonly privateNic?: PrivateNic | null;
+  /** The script that the user data stands for; empty for none. */
+  readonly firstBoot?: string;
 }
 
 interface SeedFile {
@@ -32,12 +33,11 @@ export function toMachineSeed(
   spec: MachineSpec,
   plan: AddressPlan,
   address: string,
-  { routes = '', privateNic = null }: Neighbours = {},
+  { routes = '', privateNic = null, firstBoot = '' }: SeedOptions = {},
 ): MachineSeed {
   const keys = `${spec.authorizedKeys.join('\n')}\n`;
   const network = `${address}/${prefixOf(plan)} ${plan.gateway}`;
   const own = privateNic ? `${privateNic.address}/${prefixOf(privateNic.plan)}` : '';
-  const firstBoot = spec.userData === null ? '' : toFirstBoot(spec.userData);
   return {
     config: {
       'user.millrace.hostname': spec.hostname,

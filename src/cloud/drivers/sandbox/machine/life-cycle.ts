@@ -15,7 +15,7 @@ import {
   disableForwardingWhenUnused,
   enableForwarding,
 } from '#cloud/drivers/sandbox/network/packet-forwarding.ts';
-import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
+import { readFirstBoot } from '#cloud/drivers/shared/first-boot.ts';
 import { bootMachine } from './boot.ts';
 import type { SandboxContext } from './context.ts';
 import { createGroups, removeGroups } from './control-groups.ts';
@@ -69,7 +69,7 @@ export async function startMachine(context: SandboxContext, spec: MachineSpec): 
   );
   await createDisk(context, directory, spec);
   if (host.mode === 'none') await checkHomeReachable(directory);
-  if (spec.userData) await writeFile(directory.firstBoot, toFirstBoot(spec.userData));
+  if (spec.userData) await writeFile(directory.firstBoot, await readFirstBoot(spec.userData));
   if (host.controlGroups) await createGroups(host.controlGroups, spec.id, spec);
   try {
     await bootMachine(context, directory, record, async (started) => {
