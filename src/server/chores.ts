@@ -1,5 +1,6 @@
 // Periodic background work. A chore that fails is logged and runs again at its next interval.
 
+import { isSingleServer } from '#server/options/single-server.ts';
 import type { Parts } from '#server/parts/parts.ts';
 
 /** Starts all chores. Returns a function that stops them. */
@@ -20,11 +21,23 @@ export function startChores({
       chore().catch((error) => log.error({ err: error }, 'background work failed'));
     }, ms).unref();
 
+  // Hosts over the network are probed often. A single server knows its own host.
+  let sinceRefresh = 0;
+  const refreshHosts = async () => {
+    const { hosts, ownHostId } = cloud;
+    const hasOwnOnly =
+      isSingleServer(core.config) && hosts.all().every(({ row }) => row.id === ownHostId);
+    sinceRefresh += 1;
+    if (hasOwnOnly && sinceRefresh < 3) return;
+    sinceRefresh = 0;
+    await hosts.refresh();
+  };
+
   const timers = [
     every(1_000, () => models.backends.tick()),
     every(1_000, () => usage.drainSpool()),
     every(1_000, async () => liveDeployments.tick()),
-    every(2_000, () => cloud.hosts.refresh()),
+    every(2_000, refreshHosts),
     every(5_000, () => models.backends.live.refresh()),
     every(5_000, () => models.weights.tidy()),
     every(5_000, () => liveDeployments.refresh()),

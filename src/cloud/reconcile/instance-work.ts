@@ -65,14 +65,14 @@ export async function reconcileInstance(context: InstanceWorkContext, claim: Cla
   context.nudge();
 }
 
-/** Observes the next few settled instances after the cursor and returns the new cursor. The work per round
+/** Observes the next few settled instances after the cursor, and returns the new cursor and how many. The work per round
  * does not grow with the number of instances. */
 export async function observeSettled(
   context: InstanceWorkContext,
   cursor: string,
-): Promise<string> {
+): Promise<{ readonly cursor: string; readonly observed: number }> {
   const reachable = context.hosts.reachable();
-  if (reachable.length === 0) return cursor;
+  if (reachable.length === 0) return { cursor, observed: 0 };
   const rows = await context.db
     .selectFrom('instances')
     .selectAll()
@@ -91,7 +91,8 @@ export async function observeSettled(
       }),
     ),
   );
-  return rows.length < maxObserved ? '' : (rows.at(-1)?.id ?? '');
+  const next = rows.length < maxObserved ? '' : (rows.at(-1)?.id ?? '');
+  return { cursor: next, observed: rows.length };
 }
 
 async function observeOne(context: InstanceWorkContext, row: InstanceRow): Promise<void> {

@@ -45,6 +45,8 @@ export interface ReconcilerParts {
 /** How often to look for rows that other processes wrote or left; this process nudges its own reconciler. */
 const tickMs = { shared: 1_000, single: 5_000 };
 const observeMs = 2_000;
+/** While no machine has settled, only every so many times. */
+const looksPerIdleObservation = 3;
 
 export function createReconciler(db: Database, clock: Clock, parts: ReconcilerParts): Reconciler {
   const { claims, hosts, filesystemWork, log } = parts;
@@ -52,7 +54,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   const timers: NodeJS.Timeout[] = [];
   let stopped = false;
   let observing: Promise<void> | undefined;
-  let cursor = '';
+  const settled = createSettledLooks();
 
   const logFailure = (error: unknown) => log.error({ err: error }, 'the reconciler failed');
   const isRunning = () => !stopped && timers.length > 0;
@@ -82,7 +84,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   }
 
   async function observeSome(): Promise<void> {
-    cursor = await observeSettled(context, cursor);
+    await settled.observe(context);
   }
 
   function observeSoon(): void {
@@ -95,7 +97,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
 
   return {
     start() {
-      timers.push(setInterval(nudge, lookMs), setInterval(observeSoon, observeMs));
+      timers.push(setInterval(nudge, lookMs), setInterval(settled.pace(observeSoon), observeMs));
       nudge();
     },
     nudge,
@@ -112,6 +114,23 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
       hints.stop();
       await work.stop();
       await observing;
+    },
+  };
+}
+
+/** Looks at settled machines, a few each time, and seldom while there are none. */
+function createSettledLooks() {
+  let cursor = '';
+  let skips = 0;
+  return {
+    async observe(context: InstanceWorkContext): Promise<void> {
+      const { cursor: next, observed } = await observeSettled(context, cursor);
+      skips = cursor === '' && observed === 0 ? looksPerIdleObservation - 1 : 0;
+      cursor = next;
+    },
+    pace: (look: () => void) => () => {
+      if (skips > 0) skips -= 1;
+      else look();
     },
   };
 }
