@@ -125,7 +125,10 @@ export function wrapText(text: string, indent: number, columns = process.stdout.
   return lines.join(`\n${' '.repeat(indent)}`);
 }
 
-/** Prints what a command did: a sentence for people, with commands that can be pasted, or with --json what the server returned. */
+/**
+ * Prints what a command did: a sentence for people, with commands that can be pasted. With --json, prints what the server
+ * returned.
+ */
 export function report(data: unknown, text: string, json: true | undefined): void {
   if (json) printJson(data);
   else printText(nameProgram(text));

@@ -59,8 +59,8 @@ const pages: Visited[] = [
   { path: 'nowhere', heading: 'Page not found' },
 ];
 const schemes = [
-  ['light', undefined],
-  ['dark', colorRules],
+  ['light', undefined, 'is accessible'],
+  ['dark', colorRules, 'has readable colors'],
 ] as const;
 const widths = { wide: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
 
@@ -72,9 +72,9 @@ describe('appearance of every page', { skip: noBrowser }, () => {
     ({ page } = dashboard);
   });
 
-  for (const [colorScheme, rules] of schemes) {
+  for (const [colorScheme, rules, claim] of schemes) {
     for (const [name, viewport] of Object.entries(widths)) {
-      test(`every page is accessible and fits, ${colorScheme} and ${name}`, async () => {
+      test(`every page ${claim} and fits, ${colorScheme} and ${name}`, async () => {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize(viewport);
         const problems: string[] = [];
@@ -87,7 +87,7 @@ describe('appearance of every page', { skip: noBrowser }, () => {
     }
   }
 
-  test('sign-in and invitation pages are accessible in both color schemes', async () => {
+  test('sign-in and invitation pages are accessible, in the dark by their colors', async () => {
     const { page: guest } = await openPage();
     for (const [colorScheme, rules] of schemes) {
       await guest.emulateMedia({ colorScheme });

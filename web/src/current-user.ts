@@ -73,8 +73,12 @@ export function useMeQuery() {
 /** Its data is true if a session ended although the user did not sign out. Signing in removes it. */
 const sessionEndedKey = ['session-ended'];
 
+/** Its data is true while the user signs out: a poll that is refused meanwhile is no surprise. */
+const signingOutKey = ['signing-out'];
+
 function noteEnd(client: QueryClient): void {
-  if (client.getQueryData(meKey)) client.setQueryData(sessionEndedKey, true);
+  const isExpected = client.getQueryData(signingOutKey) === true;
+  if (client.getQueryData(meKey) && !isExpected) client.setQueryData(sessionEndedKey, true);
 }
 
 /** Shows the sign-in form in place of the page. */
@@ -97,11 +101,13 @@ export function useMe(): Me & { canUse: boolean; canManage: boolean } {
 export function useSignOut() {
   const client = useQueryClient();
   return async () => {
+    client.setQueryData(signingOutKey, true);
     try {
       await post('/dashboard/api/logout');
     } catch (error) {
       // A 401 means that the session has ended already.
       if (!(error instanceof ApiError && error.status === 401)) {
+        client.setQueryData(signingOutKey, false);
         notifications.show({ message: (error as Error).message });
         return;
       }

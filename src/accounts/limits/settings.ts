@@ -10,7 +10,7 @@ import {
   readBudgetCosts,
   readMonthlySpend,
 } from '#accounts/usage/monthly-spend.ts';
-import { toMonth, toMonthEnd } from '#accounts/usage/write-batch.ts';
+import { toMonth, toMonthEnd } from '#accounts/usage/periods.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, LimitColumns, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';

@@ -3,7 +3,7 @@
 import type { Spend } from '#accounts/schema.ts';
 import { toDollars } from '#accounts/usage/dollars.ts';
 import { type MonthlySpend, readMonthlySpend } from '#accounts/usage/monthly-spend.ts';
-import { toMonth } from '#accounts/usage/write-batch.ts';
+import { toMonth } from '#accounts/usage/periods.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 

@@ -3,7 +3,7 @@
 
 import { sql } from 'kysely';
 import type { Database } from '#db/tables/tables.ts';
-import { toMonthEnd } from './write-batch.ts';
+import { toMonthEnd } from './periods.ts';
 
 export interface MonthlySpend {
   readonly costNano: number;

@@ -10,6 +10,7 @@ import { IdParams } from '#accounts/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody, notFound } from '#lib/errors.ts';
 import { toCsv } from './csv.ts';
+import { hourMs } from './periods.ts';
 import type { UsageRequests } from './requests.ts';
 import type { UsageRetention } from './retention.ts';
 import { readLatency, readLive } from './samples.ts';
@@ -23,7 +24,6 @@ import {
   UsageRequestsQuery,
 } from './schema.ts';
 import type { SummarySpan, UsageSummaries } from './summaries.ts';
-import { hourMs } from './write-batch.ts';
 
 export interface UsageParts {
   authenticator: Authenticator;

@@ -4,8 +4,8 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '#db/tables/tables.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { toDollars } from './dollars.ts';
+import { hourMs } from './periods.ts';
 import type { Grouping, Step, UsageBucket } from './schema.ts';
-import { hourMs } from './write-batch.ts';
 
 export interface SummarySpan {
   /** Milliseconds; the start of a step. */

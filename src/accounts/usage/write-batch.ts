@@ -5,6 +5,7 @@
 import type { RawTx } from '#db/raw.ts';
 import type { SpendRow, StoredUsageRow, UsageHourRow, UsageRequestRow } from '#db/tables/tables.ts';
 import { toRequestRows, toStoredRows } from './names.ts';
+import { hourMs, toMonth } from './periods.ts';
 import { addEach, createUpsert, type UpsertOptions } from './upsert.ts';
 
 const types: UpsertOptions<StoredUsageRow>['types'] = {
@@ -74,20 +75,10 @@ export interface UsageSums {
   months: SpendRow[];
 }
 
-export const hourMs = 3_600_000;
-
-/** The UTC month of a time, e.g. `2026-11`. */
-export const toMonth = (at: number): string => new Date(at).toISOString().slice(0, 7);
-
-/** The end of the UTC month that contains the time. */
-export function toMonthEnd(at: number): number {
-  const date = new Date(at);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
-}
-
 /**
- * Sums the rows in memory, so that a batch of a thousand requests changes a handful of sums, and subtracts those that were counted before and are withdrawn. The result is sorted by key:
- * servers that add at the same time then wait for each other and can't deadlock.
+ * Sums the rows in memory, so that a batch of a thousand requests changes a handful of sums. Rows that were counted before
+ * and are withdrawn are subtracted. The result is sorted by key: servers that add at the same time then wait for each
+ * other and can't deadlock.
  */
 export function sumRows(
   rows: Iterable<UsageRequestRow>,

@@ -100,22 +100,24 @@ const describeProgress = ({ replicas, reason, status }: DeploymentView) =>
   replicas.at(-1)?.progress ?? (reason === null ? status : `${reason} Trying again.`);
 
 /**
- * A request makes the server start a replica. It is sent again if it waited for too long, because a replica that waits
- * for a machine is given up without requests, and a start that failed is not repeated. Why there is no answer is shown by
- * the state instead.
+ * A request makes the server start a replica. It is sent again if it waited for too long or was not forwarded, because a replica
+ * that waits for a machine is given up without requests, and a start that failed is not repeated. Why there is no answer is
+ * shown by the state instead.
  */
 async function askUntilAnswered(client: Client, model: string): Promise<void> {
   const json = { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 };
   const content = JSON.stringify(json);
   const body = { type: 'application/json', bytes: Buffer.byteLength(content), content };
-  const unavailable = 503;
-  while ((await findRefusal(client.postLong('/v1/chat/completions', body))) === unavailable)
+  while (await mayAnswerLater(client.postLong('/v1/chat/completions', body)))
     await setTimeout(pollMs);
 }
 
-/** Resolves with the status of a refusal; null if there is none. */
-const findRefusal = (answer: Promise<unknown>): Promise<number | null> =>
+/** Too many requests, and what the server or a proxy before it says if a backend does not answer. */
+const passing: readonly number[] = [429, 502, 503, 504];
+
+/** True if there is no answer for a reason that passes, such as a connection that was cut off. */
+const mayAnswerLater = (answer: Promise<unknown>): Promise<boolean> =>
   answer.then(
-    () => null,
-    (error) => (error instanceof RefusedError ? error.status : null),
+    () => false,
+    (error) => !(error instanceof RefusedError) || passing.includes(error.status),
   );

@@ -7,7 +7,7 @@ import { nameProgram } from '#cli/program-name.ts';
 import { addView } from '#cli/view.ts';
 import type { CostView, DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
-import { toEmptyLogText } from '#lib/deployment-log-text.ts';
+import { toEmptyLogText } from '#lib/text/deployment-log-text.ts';
 import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/text/format.ts';
 import { toLadderText } from '#lib/text/ladder-text.ts';
 import { toTimeText } from '#lib/text/schedule-text.ts';

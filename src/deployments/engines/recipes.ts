@@ -34,7 +34,7 @@ export interface Recipe {
   readonly progress: readonly (readonly [pattern: RegExp, name: string])[];
   /** Lines of the log that say why a start failed, the most specific first. */
   readonly failures: readonly (readonly [pattern: RegExp, reason: string])[];
-  /** A line of the log after which the engine runs on, but will never answer. Undefined if it always ends by itself. */
+  /** A line of the log after which the engine runs on, but is not expected to answer. Undefined if it always ends by itself. */
   readonly givesUp?: RegExp;
 }
 

@@ -1,8 +1,7 @@
 // One connection to a server. It carries one request at a time.
 
 import type { OnReadOpts, Socket } from 'node:net';
-import type { ResponseHandler } from './response-handler.ts';
-import { HttpClientError } from './response-handler.ts';
+import { HttpClientError, type ResponseHandler } from './response-handler.ts';
 import { type ResponseHead, ResponseParser } from './response-parser.ts';
 
 /** Text, or bytes in pieces, which are written as they are: to encode megabytes would block the event loop. */

@@ -4,8 +4,7 @@
 import { connect, isIP, type OnReadOpts, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { ClientConnection, type OutgoingRequest } from './client-connection.ts';
-import type { ResponseHandler } from './response-handler.ts';
-import { HttpClientError } from './response-handler.ts';
+import { HttpClientError, type ResponseHandler } from './response-handler.ts';
 
 export interface PoolOptions {
   /** Its scheme, host and port are used. */

@@ -1,5 +1,5 @@
-// The events of one request and its response, and the errors that it can end with. Every layer uses this interface, from the parser up to the reader
-// of a stream; only `Control`, the object that steers the exchange, differs from layer to layer.
+// The events of one request and its response, and the errors that it can end with. Every layer uses this interface, from
+// the parser up to the reader of a stream. Only `Control`, the object that steers the exchange, differs from layer to layer.
 
 import type { IncomingHttpHeaders } from 'node:http';
 

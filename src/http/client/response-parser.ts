@@ -2,8 +2,7 @@
 // read different things, such as header lines that another one could split differently. Everything it buffers has a bound.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ResponseHandler } from './response-handler.ts';
-import { HttpClientError } from './response-handler.ts';
+import { HttpClientError, type ResponseHandler } from './response-handler.ts';
 
 const tab = 9;
 const cr = 13;

@@ -15,8 +15,9 @@ import {
   type Usage,
 } from '#inference/engine.ts';
 import { modelNotFound, modelNotSupported } from '#inference/errors.ts';
-import type { Catalog, CatalogEntry, Price } from '#inference/models/catalog.ts';
+import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { InferenceRequest } from '#inference/request.ts';
+import { costOf } from './cost.ts';
 
 export interface AdmitParts {
   readonly catalog: Catalog;
@@ -111,22 +112,6 @@ export function toReservedUsage(task: Task, bodyBytes: number, served: CatalogEn
   const perChoice = Math.min(toMaxTokens(task) ?? defaultCompletionTokens, maxOutput);
   const promptTokens = Math.min(estimatePrompt(bodyBytes), served.contextWindow * sequences);
   return newUsage(promptTokens, perChoice * sequences * countChoices(task));
-}
-
-const nanoPerToken = 1000;
-
-/**
- * Cost in whole billionths of a US dollar (nano-dollars), so that sums are exact: a price of one dollar per million
- * tokens is 1,000 nano-dollars per token.
- */
-export function costOf(price: Price, usage: Usage | null): number {
-  if (usage === null) return 0;
-  const cached = Math.min(usage.prompt_tokens_details?.cached_tokens ?? 0, usage.prompt_tokens);
-  const dollarsPerMillion =
-    (usage.prompt_tokens - cached) * price.input +
-    cached * (price.cached ?? price.input) +
-    usage.completion_tokens * price.output;
-  return Math.round(dollarsPerMillion * nanoPerToken);
 }
 
 const estimatePrompt = (bodyBytes: number) => Math.ceil(bodyBytes / bytesPerToken);

@@ -13,8 +13,9 @@ import {
 } from '#inference/request.ts';
 import type { Clock } from '#lib/clock.ts';
 import { createRateLimiter, type Rate } from '#lib/limits/rate-limit.ts';
-import { costOf, toReservedUsage } from './admit.ts';
+import { toReservedUsage } from './admit.ts';
 import type { AttemptLog } from './attempts.ts';
+import { costOf } from './cost.ts';
 import type { FallbackTokenCounts } from './fallback-token-count.ts';
 import type { Meter, ServedRequest } from './meter.ts';
 import type { Plan } from './plan.ts';

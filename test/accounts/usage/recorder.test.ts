@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMonthlySpend } from '#accounts/usage/monthly-spend.ts';
-import { toMonth } from '#accounts/usage/write-batch.ts';
+import { toMonth } from '#accounts/usage/periods.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { databases } from '#test/support/databases.ts';
 import { until } from '#test/support/until.ts';

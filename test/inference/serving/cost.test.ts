@@ -3,7 +3,8 @@
 import assert from 'node:assert';
 import { test } from 'node:test';
 import { type CatalogEntry, createCatalog } from '#inference/models/catalog.ts';
-import { costOf, estimateReservation } from '#inference/serving/admit.ts';
+import { estimateReservation } from '#inference/serving/admit.ts';
+import { costOf } from '#inference/serving/cost.ts';
 
 const usage = (prompt: number, completion: number, cached: number | null = null) => ({
   prompt_tokens: prompt,

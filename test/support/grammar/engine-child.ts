@@ -1,5 +1,5 @@
-// Runs in a child process, because llama.cpp needs a thread pool of one (UV_THREADPOOL_SIZE is read once
-// per process): generates under each grammar it is sent and reports the output.
+// Runs in a child process, because samples would overtake their batch in a pool of more than one thread (UV_THREADPOOL_SIZE is
+// read once per process): generates under each grammar it is sent and reports the output.
 
 import { fileURLToPath } from 'node:url';
 import { openModel } from '#inference/engines/local/child/open-model.ts';

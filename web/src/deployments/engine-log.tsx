@@ -2,7 +2,7 @@
 
 import { Skeleton } from '@mantine/core';
 import type { DeploymentView } from '#deployments/schema.ts';
-import { toEmptyLogText } from '#lib/deployment-log-text.ts';
+import { toEmptyLogText } from '#lib/text/deployment-log-text.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Section } from '../components/section.tsx';
 import { useEngineLog } from './deployments.ts';

@@ -8,8 +8,7 @@ import type {
   OutgoingRequest,
 } from '#http/client/client-connection.ts';
 import { Pool } from '#http/client/pool.ts';
-import type { ResponseHandler } from '#http/client/response-handler.ts';
-import { HttpClientError } from '#http/client/response-handler.ts';
+import { HttpClientError, type ResponseHandler } from '#http/client/response-handler.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { type Indexed, IndexedList, notListed } from '#lib/memory/indexed-list.ts';
 import { toConnectionFailure, tooSlow, unavailable } from './failures.ts';

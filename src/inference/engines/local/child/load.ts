@@ -43,6 +43,8 @@ export async function loadModel(
   afterBatch: () => void,
   poolThreads: number,
 ): Promise<LoadedModel> {
+  // Before the weights, because it may fail.
+  const secondThread = poolThreads > 1 ? createSecondThread() : null;
   const binding = await openModel(options);
   const vocabulary = createVocabulary(
     binding.model,
@@ -58,7 +60,7 @@ export async function loadModel(
       eos_token: toTokenText(vocabulary, binding.model.tokenEos()),
     }),
     scorer: createScorer(binding),
-    scheduler: new Scheduler(binding, afterBatch, poolThreads > 1 ? createSecondThread() : null),
+    scheduler: new Scheduler(binding, afterBatch, secondThread),
     options,
     waitingPromptTokens: 0,
   };

@@ -176,7 +176,7 @@ export class Scheduler {
    * GPU").
    */
   #runBesideGpu(batch: readonly Piece[], computed: Promise<void>): void {
-    this.#stayAwake(batch.length === 1);
+    this.#stayAwake(this.running === 1);
     if (batch.length === 1) return;
     computed.then(
       () => this.#secondThread?.release(),

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, openSync, read, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { EngineError } from '#inference/engine.ts';
 
 export interface SecondThread {
   /** Until `release`, jobs that are queued after this call run one after the other. Does nothing if parked already. */
@@ -14,7 +15,7 @@ export interface SecondThread {
   release(): void;
 }
 
-/** The pool must have two threads, because parking the only one would stop it. Throws if there is no FIFO to park at. */
+/** The pool must have two threads, because parking the only one would stop it. Throws an EngineError if there is no FIFO to park at. */
 export function createSecondThread(): SecondThread {
   const fifo = openFifo();
   const byte = Buffer.alloc(1);
@@ -43,6 +44,13 @@ function openFifo(): number {
     const path = join(folder, 'fifo');
     execFileSync('mkfifo', [path]);
     return openSync(path, 'r+');
+  } catch (error) {
+    // With a code, because a failure without one is blamed on the GPU, and the model would run on the CPU.
+    throw new EngineError(
+      'unavailable',
+      `A model on a GPU needs the program mkfifo and a writable ${tmpdir()}: ${(error as Error).message}`,
+      { code: 'no_fifo' },
+    );
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -5,15 +5,17 @@ import { availableParallelism } from 'node:os';
 /** Besides the event loop, the thread that waits for the GPU takes a core, and the API process needs another. */
 const minCores = 4;
 
-/** Returns a function that says whether the event loop stays awake. On a computer with few cores it sleeps all the same. */
+/** Returns a function that keeps the event loop awake, or lets it sleep. It does nothing on computers with fewer cores. */
 export function createWakefulness(): (isAwake: boolean) => void {
-  let staysAwake = false;
+  const hasCores = availableParallelism() >= minCores;
+  let next: NodeJS.Immediate | null = null;
   function turn(): void {
-    if (staysAwake) setImmediate(turn);
+    next = setImmediate(turn);
   }
   return (isAwake) => {
-    if (isAwake === staysAwake || availableParallelism() < minCores) return;
-    staysAwake = isAwake;
-    turn();
+    if (!hasCores || isAwake === (next !== null)) return;
+    if (isAwake) return turn();
+    if (next !== null) clearImmediate(next);
+    next = null;
   };
 }
