@@ -205,6 +205,42 @@ describe('the connection of an ssh client', () => {
     assert.equal(new Set(floods).size, floods.length, 'at most one piece each turn of the loop');
   });
 
+  test('delivers all input of a client that closes while pieces wait for their turn', async (t) => {
+    const steps: (() => void)[] = [];
+    class ManualTurns extends FairTurns {
+      override add(_caller: string, step: () => void) {
+        steps.push(step);
+      }
+    }
+    const { paced, client } = await pair(t, new ManualTurns());
+    let received = 0;
+    paced.on('data', (piece: Buffer) => {
+      received += piece.length;
+    });
+    client.end(Buffer.alloc(40_000));
+    while (!paced.destroyed) {
+      await loops(3);
+      steps.shift()?.();
+    }
+    assert.equal(received, 40_000);
+  });
+
+  test('keeps the input of a client that closes until a slow reader takes it', async (t) => {
+    const { paced, client } = await pair(t, new FairTurns());
+    client.end(Buffer.alloc(40_000));
+    let received = 0;
+    for await (const piece of paced) {
+      received += piece.length;
+      await loops(10);
+    }
+    assert.equal(received, 40_000);
+  });
+
+  /** Lets the event loop turn this often, so that what the client sent arrives. */
+  async function loops(count: number) {
+    for (let loop = 0; loop < count; loop++) await new Promise((resolve) => setImmediate(resolve));
+  }
+
   async function pair(t: TestContext, turns: FairTurns, caller = 'machine') {
     const server = net.createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');

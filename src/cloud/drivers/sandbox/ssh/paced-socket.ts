@@ -14,20 +14,17 @@ const maxUnreadBytes = 1024 * 1024;
 export class PacedSocket extends Duplex {
   readonly #socket: Socket;
   readonly #takeTurn: (step: () => void) => void;
-  #input: Buffer = Buffer.alloc(0);
   #isWanted = false;
   #isWaiting = false;
 
   /** Connections of one `caller` share its turns. */
   constructor(socket: Socket, turns: FairTurns, caller: string) {
-    super({ allowHalfOpen: false });
+    // It buffers no input, because a client that closes destroys it together with what it holds.
+    super({ allowHalfOpen: false, readableHighWaterMark: 0 });
     this.#socket = socket;
     this.#takeTurn = (step) => turns.add(caller, step);
-    socket.on('data', (chunk: Buffer) => {
-      socket.pause();
-      this.#input = chunk;
-      this.#deliver();
-    });
+    // Not 'data' and `pause()`, which don't hold back 'end' while a piece waits for its turn.
+    socket.on('readable', () => this.#deliver());
     socket.on('end', () => this.push(null));
     socket.on('error', (error) => this.destroy(error));
     socket.on('close', () => this.destroy());
@@ -71,7 +68,9 @@ export class PacedSocket extends Duplex {
   }
 
   #deliver(): void {
-    if (!this.#isWanted || this.#isWaiting || this.#input.length === 0) return;
+    if (!this.#isWanted || this.#isWaiting) return;
+    // Asks for more input, or for 'end' if there is none.
+    if (this.#socket.readableLength === 0) return void this.#socket.read(0);
     this.#isWaiting = true;
     this.#takeTurn(() => {
       this.#isWaiting = false;
@@ -80,11 +79,9 @@ export class PacedSocket extends Duplex {
         this.destroy(new Error('the client does not read'));
         return;
       }
-      const piece = this.#input.subarray(0, pieceBytes);
-      this.#input = this.#input.subarray(piece.length);
-      this.#isWanted = this.push(piece);
-      if (this.#input.length > 0) this.#deliver();
-      else this.#socket.resume();
+      const piece = this.#socket.read(Math.min(pieceBytes, this.#socket.readableLength));
+      if (piece !== null) this.#isWanted = this.push(piece);
+      this.#deliver();
     });
   }
 }
