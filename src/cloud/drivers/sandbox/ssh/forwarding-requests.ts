@@ -92,10 +92,16 @@ function serveListeners(connection: Connection, forwarder: Forwarder, channels: 
           channels.release();
           return drop(incoming);
         }
-        channel.on('close', channels.release);
+        // At once, because the agent may take long to answer, and the client may send meanwhile.
+        const bounded = channels.bound(channel);
+        let isClosed = false;
+        bounded.on('close', () => {
+          isClosed = true;
+          channels.release();
+        });
         return void incoming.take().then(
-          (inside) => join(channels.bound(channel), inside),
-          () => channel.destroy(),
+          (inside) => (isClosed ? inside.destroy() : join(bounded, inside)),
+          () => bounded.destroy(),
         );
       });
     });
