@@ -42,6 +42,29 @@ describe('the channels of an ssh connection', { timeout: 60_000 }, () => {
     setImmediate(() => taken.resolve(inside));
     await once(inside, 'close');
   });
+
+  test('send errors between the outputs that were written before them', async (t) => {
+    const { protocol } = await connect(t, (connection, { bound }) => {
+      connection.on('session', (accept) => {
+        accept().once('exec', (acceptExec) => {
+          const channel = bound(acceptExec());
+          for (let write = 0; write < 32; write++) channel.write(Buffer.alloc(65_536));
+          channel.stderr.write('error');
+        });
+      });
+    });
+    let printed = 0;
+    const printedBeforeError = new Promise<number>((resolve) => {
+      protocol._handlers.CHANNEL_EXTENDED_DATA = () => resolve(printed);
+    });
+    protocol._handlers.CHANNEL_DATA = (_: unknown, id: number, data: Buffer) => {
+      printed += data.length;
+      protocol.channelWindowAdjust(id, data.length);
+    };
+    protocol.session(0, packetBytes, packetBytes);
+    protocol.exec(0, 'print', false);
+    assert.equal(await printedBeforeError, 65_536);
+  });
 });
 
 /** Returns an agent whose listeners receive the connections that a test offers. */

@@ -89,8 +89,9 @@ function orderWrites(channel: Channel, whenReady: (write: () => void) => void) {
       const finish: Done = (error) => {
         current = null;
         for (const name of unfinished) channel[name] = undefined;
+        // The other stream first: `done` starts the next write of this one.
+        next.shift()?.();
         done(error);
-        if (current === null) next.shift()?.();
       };
       const start = () => {
         current = finish;
