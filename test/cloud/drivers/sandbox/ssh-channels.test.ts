@@ -43,6 +43,18 @@ describe('the channels of an ssh connection', { timeout: 60_000 }, () => {
     await once(inside, 'close');
   });
 
+  test('count a listener once, however often its agent died and the client listened again', async (t) => {
+    const agent = createAgent();
+    const { client } = await connect(t, agent.serve);
+    for (let time = 0; time < 40; time++) await listen(client, 7000);
+    assert.equal(agent.open(), 1);
+    for (let port = 7001; port < 7016; port++) await listen(client, port);
+    await assert.rejects(listen(client, 7016));
+    await new Promise((resolve) => client.unforwardIn('127.0.0.1', 7000, resolve));
+    await listen(client, 7016);
+    assert.equal(agent.open(), 16);
+  });
+
   test('send errors between the outputs that were written before them', async (t) => {
     const { protocol } = await connect(t, (connection, { bound }) => {
       connection.on('session', (accept) => {

@@ -60,26 +60,26 @@ function serveConnects(connection: Connection, forwarder: Forwarder, channels: C
 
 function serveListeners(connection: Connection, forwarder: Forwarder, channels: Channels) {
   const listeners = new Map<string, RemoteListener>();
-  /** With those that are still being opened. */
-  let count = 0;
+  /** How many listeners are still being opened. */
+  let pending = 0;
 
   connection.on('request', (accept, reject, name, { bindAddr, bindPort }) => {
     if (name === 'cancel-tcpip-forward') {
       const key = `${bindAddr}:${bindPort}`;
-      if (listeners.has(key)) count -= 1;
       listeners.get(key)?.close();
       listeners.delete(key);
       return accept?.();
     }
-    if (name !== 'tcpip-forward' || count >= maxListeners) return reject?.();
-    count += 1;
-    return void listen(bindAddr, bindPort).then(
-      (port) => accept?.(port),
-      () => {
-        count -= 1;
-        reject?.();
-      },
-    );
+    if (name !== 'tcpip-forward' || listeners.size + pending >= maxListeners) return reject?.();
+    pending += 1;
+    return void listen(bindAddr, bindPort)
+      .finally(() => {
+        pending -= 1;
+      })
+      .then(
+        (port) => accept?.(port),
+        () => reject?.(),
+      );
   });
 
   async function listen(bindAddr: string, bindPort: number): Promise<number> {
@@ -105,7 +105,10 @@ function serveListeners(connection: Connection, forwarder: Forwarder, channels: 
         );
       });
     });
-    listeners.set(`${bindAddr}:${listener.port}`, listener);
+    const key = `${bindAddr}:${listener.port}`;
+    // An earlier one at the same address is dead, or the agent lies about it.
+    listeners.get(key)?.close();
+    listeners.set(key, listener);
     return listener.port;
   }
 }
