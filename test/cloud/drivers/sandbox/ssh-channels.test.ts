@@ -43,6 +43,27 @@ describe('the channels of an ssh connection', { timeout: 60_000 }, () => {
     await once(inside, 'close');
   });
 
+  test('give back their places if the connections inside fail while the client sends', async (t) => {
+    const agent = createAgent();
+    const { client, protocol, answered } = await connect(t, agent.serve);
+    await listen(client, 7000);
+    for (let time = 0; time < 300; time++) {
+      const taken = Promise.withResolvers<PassThrough>();
+      const channel = await agent.offer(client, () => taken.promise);
+      const inside = new PassThrough({ highWaterMark: 1 });
+      protocol.channelData(channel.outgoing.id, Buffer.alloc(1000));
+      await answered();
+      if (time % 2 === 0) taken.reject(new Error('refused'));
+      else {
+        taken.resolve(inside);
+        await taken.promise;
+        inside.destroy();
+      }
+      channel.resume();
+      await once(channel, 'close');
+    }
+  });
+
   test('count a listener once, however often its agent died and the client listened again', async (t) => {
     const agent = createAgent();
     const { client } = await connect(t, agent.serve);

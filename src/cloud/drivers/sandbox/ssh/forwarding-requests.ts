@@ -101,7 +101,7 @@ function serveListeners(connection: Connection, forwarder: Forwarder, channels: 
         });
         return void incoming.take().then(
           (inside) => (isClosed ? inside.destroy() : join(bounded, inside)),
-          () => bounded.destroy(),
+          () => discard(bounded),
         );
       });
     });
@@ -122,8 +122,14 @@ function drop(incoming: IncomingConnection) {
 
 function join(channel: Duplex, inside: Duplex) {
   channel.on('error', () => inside.destroy());
-  inside.on('error', () => channel.destroy());
+  inside.on('error', () => discard(channel));
   channel.on('close', () => inside.destroy());
-  inside.on('close', () => channel.destroy());
+  inside.on('close', () => discard(channel));
   channel.pipe(inside).pipe(channel);
+}
+
+/** Closes a channel whose input goes nowhere. ssh2 emits 'close' only once all input was read. */
+function discard(channel: Duplex) {
+  channel.unpipe().resume();
+  channel.destroy();
 }
