@@ -82,7 +82,7 @@ const refused: Refused[] = [
     fields: { Name: 'web', Ports: '80', Source: 'everywhere' },
     submit: 'Create ruleset',
     at: 'Source',
-    text: /^This is not a valid IPv4 network\.$/,
+    text: /^This is not a valid IPv4 network\. Use one such as 203\.0\.113\.0\/24\.$/,
   },
   {
     path: 'firewall/new',
