@@ -88,6 +88,7 @@ export const toHelpFolder = () =>
 /** Sources outside of web whose code, and not only its types, is part of the dashboard. */
 export const sharedSources = [
   'src/lib/text/deployment-log-text.ts',
+  'src/lib/text/deployment-failure.ts',
   'src/lib/text/deployment-name.ts',
   'src/lib/text/format.ts',
   'src/lib/text/ladder-text.ts',

@@ -7,6 +7,7 @@ import { nameProgram } from '#cli/program-name.ts';
 import { addView } from '#cli/view.ts';
 import type { CostView, DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
+import { toFailedPart } from '#lib/text/deployment-failure.ts';
 import { toEmptyLogText } from '#lib/text/deployment-log-text.ts';
 import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/text/format.ts';
 import { toLadderText } from '#lib/text/ladder-text.ts';
@@ -84,14 +85,12 @@ function render(one: DeploymentView, cost: CostView): string {
   return facts.map(([name, value]) => `${name.padEnd(width)}${value}`).join('\n');
 }
 
-/** With a reason, a deployment that is ready serves by an older revision, or has lost a replica lately. */
-function toStatus({ status, revision, reason, replicas }: DeploymentView): string {
+function toStatus(deployment: DeploymentView): string {
+  const { status, reason } = deployment;
   if (reason === null) return status;
-  if (status !== 'ready') return `${status}: ${reason}`;
-  const isStarted = replicas.some((one) => one.revision === revision && one.ready_at !== null);
-  return isStarted
-    ? `ready, but a replica failed: ${reason}`
-    : `ready, but revision ${revision} does not start: ${reason}`;
+  return status === 'ready'
+    ? `ready, but ${toFailedPart(deployment)}: ${reason}`
+    : `${status}: ${reason}`;
 }
 
 /** What a person does about a deployment that serves nothing. */

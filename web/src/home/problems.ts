@@ -4,6 +4,7 @@ import type { HostView } from '#cloud/hosts/schema.ts';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
+import { toFailedPart } from '#lib/text/deployment-failure.ts';
 import { toCounted, toMoney, toPercent } from '#lib/text/format.ts';
 import { type Allowance, useAccountLimits } from '../api-keys/limits.ts';
 import type { Tone } from '../components/status-badge.tsx';
@@ -90,20 +91,10 @@ const toDeploymentProblems = (deployments: DeploymentView[]): Problem[] =>
       id,
       tone: status === 'failed' ? 'bad' : 'warning',
       title: `Deployment ${name}`,
-      state: toFailedPart({ status, revision, replicas }),
+      state: status === 'failed' ? 'failed' : toFailedPart({ revision, replicas }),
       detail: reason,
       href: toDeploymentPath(name),
     }));
-
-function toFailedPart({
-  status,
-  revision,
-  replicas,
-}: Pick<DeploymentView, 'status' | 'revision' | 'replicas'>): string {
-  if (status === 'failed') return 'failed';
-  const isStarted = replicas.some((one) => one.revision === revision && one.ready_at !== null);
-  return isStarted ? 'a replica failed' : `revision ${revision} does not start`;
-}
 
 /** A draining backend fails nothing: it gets no requests. */
 const toBackendProblems = (backends: BackendView[]): Problem[] =>

@@ -30,7 +30,7 @@ export function serveConnection(
   let attempts = 0;
   let sessions = 0;
   let tenantKeys: Promise<ParsedKey[]> | null = null;
-  // Once a connection: each reading starts a process, for a client that nobody knows yet.
+  // Once a connection: each reading starts a process, for a client that has not logged in yet.
   const readKeys = () => {
     tenantKeys ??= readTenantKeys(machine);
     return tenantKeys;
