@@ -26,9 +26,10 @@ case $package in
   *.tgz) [ -f "$package" ] || fail "There is no file $package." ;;
 esac
 
-# The Node that Millrace runs on comes with the package, so warnings about the one of npm mean nothing.
+# The Node that Millrace runs on comes with the package, so warnings about the one of npm mean nothing. No dependency needs
+# to run code while it is installed; the native part of one would fetch headers to compile.
 # shellcheck disable=SC2086 # $extra is empty or one word.
-npm install --global --prefix "$prefix" --loglevel=error --no-audit --no-fund "$package" $extra
+npm install --global --prefix "$prefix" --ignore-scripts --loglevel=error --no-audit --no-fund "$package" $extra
 
 program=$prefix/bin/millrace
 echo "Installed Millrace $("$program" --version) as $program."

@@ -5,10 +5,10 @@ import { enableCompileCache } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const [major = 0] = process.versions.node.split('.').map(Number);
-if (major < 26) {
+if (major < 24) {
   console.error(
-    `Millrace needs Node 26 or later, but this is Node ${process.versions.node}. Run "npm ci", then start Millrace ` +
-      'with "npm start" or "./millrace". They use the Node that npm installed.',
+    `Millrace needs Node 24 or later, but this is Node ${process.versions.node}. Run "npm ci", then start Millrace ` +
+      'with "npm start" or "./millrace". They find a Node that is new enough.',
   );
   process.exit(1);
 }

@@ -1,5 +1,5 @@
 // Streams an answer and asks for a typed object with the AI SDK.
-// Run it with: MILLRACE_API_KEY=secret_... ./node_modules/.bin/node examples/ai-sdk/stream.ts
+// Run it with: MILLRACE_API_KEY=secret_... tools/node examples/ai-sdk/stream.ts
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateText, Output, streamText } from 'ai';
 import { z } from 'zod';

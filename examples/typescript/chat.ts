@@ -1,5 +1,5 @@
 // Asks a model one question with OpenAI's TypeScript library.
-// Run it with: MILLRACE_API_KEY=secret_... ./node_modules/.bin/node examples/typescript/chat.ts
+// Run it with: MILLRACE_API_KEY=secret_... tools/node examples/typescript/chat.ts
 import OpenAI from 'openai';
 
 const { MILLRACE_URL = 'http://127.0.0.1:8080', MILLRACE_API_KEY } = process.env;

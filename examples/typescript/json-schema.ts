@@ -1,5 +1,5 @@
 // Asks for an answer that validates against a JSON schema.
-// Run it with: MILLRACE_API_KEY=secret_... ./node_modules/.bin/node examples/typescript/json-schema.ts
+// Run it with: MILLRACE_API_KEY=secret_... tools/node examples/typescript/json-schema.ts
 import OpenAI from 'openai';
 
 const { MILLRACE_URL = 'http://127.0.0.1:8080', MILLRACE_API_KEY } = process.env;

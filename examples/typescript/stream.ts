@@ -1,5 +1,5 @@
 // Prints an answer as it is generated, then what it used.
-// Run it with: MILLRACE_API_KEY=secret_... ./node_modules/.bin/node examples/typescript/stream.ts
+// Run it with: MILLRACE_API_KEY=secret_... tools/node examples/typescript/stream.ts
 import OpenAI from 'openai';
 
 const { MILLRACE_URL = 'http://127.0.0.1:8080', MILLRACE_API_KEY } = process.env;

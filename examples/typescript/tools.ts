@@ -1,5 +1,5 @@
 // Lets a model call a function, and tells it the result.
-// Run it with: MILLRACE_API_KEY=secret_... ./node_modules/.bin/node examples/typescript/tools.ts
+// Run it with: MILLRACE_API_KEY=secret_... tools/node examples/typescript/tools.ts
 import OpenAI from 'openai';
 
 const { MILLRACE_URL = 'http://127.0.0.1:8080', MILLRACE_API_KEY } = process.env;

@@ -167,8 +167,7 @@ function answer(
     return;
   }
   if (eventDelayMs === 0) {
-    response.cork();
-    for (const event of all) response.write(event);
+    for (const event of pieceBytes === null ? [events.join('')] : all) response.write(event);
     response.end();
     return;
   }

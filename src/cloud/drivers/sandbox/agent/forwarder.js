@@ -5,6 +5,7 @@
 
 import http2 from 'node:http2';
 import net from 'node:net';
+import { Duplex } from 'node:stream';
 
 /** @typedef {http2.ServerHttp2Stream} Stream */
 
@@ -22,7 +23,7 @@ let nextWaiting = 0;
 
 // Not half-open: an open `/listen` would keep the session and this process alive after the server is gone.
 const channel = new net.Socket({ fd: 3 });
-const session = http2.performServerHandshake(channel, {
+const session = http2.performServerHandshake(relay(channel), {
   settings: { initialWindowSize: 1024 * 1024, maxConcurrentStreams: 1024 },
 });
 session.setLocalWindowSize(16 * 1024 * 1024);
@@ -39,6 +40,30 @@ session.on('stream', (stream, headers) => {
   else if (target.pathname === '/take') take(stream, target.searchParams.get('name') ?? '');
   else stream.respond({ ':status': 404 }, { endStream: true });
 });
+
+/**
+ * Before version 26, Node stops reading a session while one of its writes waits. When both ends had more to write than a
+ * socket takes, neither went on. Here each write ends at once: the server's window bounds what then waits in `socket`.
+ * @type {(socket: net.Socket) => Duplex}
+ */
+function relay(socket) {
+  const duplex = new Duplex({
+    read: () => void socket.resume(),
+    writev: (chunks, done) => {
+      socket.cork();
+      for (const { chunk } of chunks) socket.write(chunk);
+      socket.uncork();
+      done();
+    },
+    final: (done) => void socket.end(done),
+  });
+  socket.on('data', (bytes) => {
+    if (!duplex.push(bytes)) socket.pause();
+  });
+  socket.once('end', () => duplex.push(null));
+  socket.on('error', (error) => duplex.destroy(error));
+  return duplex;
+}
 
 /** @type {(stream: Stream, host: string, port: number) => void} */
 function connect(stream, host, port) {

@@ -100,6 +100,10 @@ read_only run/machine/node
 if [ -n "$OWN_FOLDER" ]; then
   # Node makes it readable for its own user alone. Compiling in the machine would take seconds.
   [ -z "$COMPILE_CACHE" ] || find "$COMPILE_CACHE" ! -perm -004 -exec chmod a+rX {} + 2>/dev/null || true
+  # Before version 26, Node names the cache of each user after its id.
+  for cache in "$COMPILE_CACHE"/v*-*-*-*; do
+    [ ! -d "$cache" ] || [ -e "${cache%-*}-1000" ] || ln -s "${cache##*/}" "${cache%-*}-1000" || true
+  done
   mkdir run/machine/millrace
   for name in $OWN_PARTS; do
     target=run/machine/millrace/$name
