@@ -12,6 +12,7 @@ import { overrides } from '#config/overrides.ts';
 import type { Config } from '#config/schema.ts';
 import { findKernels } from '#gpu/kernels.ts';
 import { shareCompileCache } from '#lib/computer/compile-cache.ts';
+import { findModelObstacle } from '#lib/computer/llama-libraries.ts';
 import { StartError } from '#lib/start-error.ts';
 import type { RunningServer } from '#server/start.ts';
 import { CliError, wrapText } from './output.ts';
@@ -112,7 +113,13 @@ function releaseStartupMemory(): void {
   collect({ type: 'major', flavor: 'last-resort' });
 }
 
-const builtinSentence = 'The stand-in, a small model, answers for every model without a backend.';
+function describeModels(standIn: string): string {
+  const obstacle = findModelObstacle();
+  if (obstacle !== '') return `Only models with a backend answer. ${obstacle}`;
+  return standIn === 'builtin'
+    ? 'The stand-in, a small model, answers for every model without a backend.'
+    : `${standIn} stands in for every model without a backend.`;
+}
 
 /** What to do if models could run on a GPU here but lack its kernels; empty otherwise. */
 function offerKernels({ gpus }: RunningServer, { data_dir, inference }: Config): string {
@@ -132,12 +139,7 @@ function renderTable(server: RunningServer, offer: string): string {
     ['Dashboard', url],
     ...(setupLink === null ? [] : [['Set-up link', `${setupLink}  (works once)`]]),
     ...(firstApiKey === null ? [] : [['First API key', `${firstApiKey}  (not shown again)`]]),
-    [
-      'Models',
-      standIn === 'builtin'
-        ? builtinSentence
-        : `${standIn} stands in for every model without a backend.`,
-    ],
+    ['Models', wrapText(describeModels(standIn), tableIndent)],
     ['Machines', wrapText(machines, tableIndent)],
     ...(networkObstacle === '' ? [] : [['Network', wrapText(networkObstacle, tableIndent)]]),
     ...(gpus === '' ? [] : [['GPUs', gpus]]),

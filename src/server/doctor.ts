@@ -17,6 +17,7 @@ import { findKernels } from '#gpu/kernels.ts';
 import { PullError } from '#inference/weights/errors.ts';
 import { Hub } from '#inference/weights/hub.ts';
 import { createDiskSpace } from '#lib/computer/disk-space.ts';
+import { findModelObstacle } from '#lib/computer/llama-libraries.ts';
 import { StartError, toReason } from '#lib/start-error.ts';
 import { toUrl } from '#server/options/address.ts';
 
@@ -45,11 +46,17 @@ export async function examine(
     named('Disk', () => checkDisk(config, folder)),
     named('Port', () => checkPort(config, explainListen)),
     checkMachines(config, folder),
+    named('Models', async () => checkModels()),
     named('GPU', () => checkGpus(config)),
     named('Database', () => checkDatabase(config)),
     named('Hub', () => checkHub(config)),
   ]);
   return groups.flat();
+}
+
+function checkModels(): Finding {
+  const obstacle = findModelObstacle();
+  return obstacle === '' ? ok('llama.cpp runs here.') : warning(`${obstacle} Use a backend.`);
 }
 
 async function named(name: string, check: () => Promise<Finding>): Promise<Check[]> {

@@ -35,7 +35,7 @@ describe('millrace doctor', () => {
     const args = ['--data-dir', dataDir, '--port', '0', '--hub-url', hub.url];
     const { checks, find } = await examine(args);
     const names = checks.map(({ name }) => name);
-    for (const name of ['Configuration', 'Node', 'Disk', 'Port', 'Namespaces', 'GPU']) {
+    for (const name of ['Configuration', 'Node', 'Disk', 'Port', 'Namespaces', 'Models', 'GPU']) {
       assert(names.includes(name), names.join());
     }
     assert.equal(find('Database'), 'ok: SQLite. The first start creates it.');

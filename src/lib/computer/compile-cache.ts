@@ -36,7 +36,8 @@ export function shareCompileCache(): void {
 }
 
 const readable = 0o044;
-const tuning = /^--(max-semi-space-size=\d+|(gc-memory-reducer-start|memory-reducer)-delay-ms=\d+|no-maglev)$/;
+const tuning =
+  /^--(max-semi-space-size=\d+|(gc-memory-reducer-start|memory-reducer)-delay-ms=\d+|no-maglev)$/;
 
 /** Node's options for another Millrace. V8 keys its cache by them, so that one with others would compile everything again. */
 export const sharedNodeOptions = (): string[] =>
