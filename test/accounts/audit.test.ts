@@ -3,7 +3,7 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { createHandClock } from '#test/support/clock.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { password, startTestServer } from '#test/support/server.ts';
 
 const api = '/dashboard/api';
@@ -20,7 +20,7 @@ interface Event {
   details: Record<string, unknown>;
 }
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`audit on ${database}`, () => {
     test('changes by people, keys and unauthenticated clients are logged, newest first', async () => {
       const server = await startTestServer({ database });

@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
 import type { Conversation, ConversationSummary } from '#accounts/conversations/schema.ts';
 import { openExistingDatabase } from '#db/open.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const api = '/dashboard/api';
@@ -26,7 +26,7 @@ interface Refused {
   error: { code: string; message: string };
 }
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`conversations on ${database}`, () => {
     let server: TestServer;
     let owner: SessionFetch;

@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { openExistingDatabase } from '#db/open.ts';
 import type { ApiKeyRow } from '#db/tables/tables.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const api = '/dashboard/api';
@@ -46,7 +46,7 @@ async function addKeys(server: TestServer, count: number): Promise<void> {
   await db.destroy();
 }
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`lists on ${database}`, () => {
     test('ten thousand API keys come in pages of at most 250 KB, each key once', async () => {
       const server = await startTestServer({ database });

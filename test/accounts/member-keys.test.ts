@@ -2,7 +2,7 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const api = '/dashboard/api';
@@ -33,7 +33,7 @@ const listKeys = async (session: SessionFetch) => {
 const sendWith = (server: TestServer, { key }: Key) =>
   server.fetch('/v1/models', { headers: { authorization: `Bearer ${key}` } });
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`keys of members on ${database}`, () => {
     test('a key shows its creator, also after the creator has left', async () => {
       const server = await startTestServer({ database });

@@ -11,9 +11,9 @@ import { openDatabase, openExistingDatabase } from '#db/open.ts';
 import { createPostgresDialect } from '#db/postgres/postgres.ts';
 import { createSqliteDialect } from '#db/sqlite/sqlite.ts';
 import type { Database, Tables } from '#db/tables/tables.ts';
-import { createDatabase, databases } from '#test/support/databases.ts';
+import { bothDatabases, createDatabase } from '#test/support/databases.ts';
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   test(`a failed migration changes nothing, on ${database}`, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'millrace-migrate-'));
     const { url, drop } = await createDatabase(database);

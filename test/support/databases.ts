@@ -1,5 +1,5 @@
-// The databases that suites with state run on: `for (const database of databases) describe(...)`.
-// With MILLRACE_TEST_DATABASES=sqlite, as `npm run test:quick` sets it, that is SQLite alone.
+// The databases that suites with state run on: `for (const database of databases) describe(...)`. Suites in which SQL or a
+// lock differs take `bothDatabases`. With MILLRACE_TEST_DATABASES=sqlite, as `npm run test:quick` sets it, SQLite is alone.
 
 import { randomUUID } from 'node:crypto';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
@@ -8,12 +8,18 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
+import { inSoak } from './soak.ts';
 
 export type DatabaseKind = 'sqlite' | 'postgres';
 
 const hasPostgres = process.env.MILLRACE_TEST_DATABASES !== 'sqlite';
 
-export const databases: readonly DatabaseKind[] = hasPostgres ? ['sqlite', 'postgres'] : ['sqlite'];
+export const bothDatabases: readonly DatabaseKind[] = hasPostgres
+  ? ['sqlite', 'postgres']
+  : ['sqlite'];
+
+/** SQLite in `npm test`, and PostgreSQL as well in the long form. */
+export const databases: readonly DatabaseKind[] = inSoak(['sqlite'], bothDatabases);
 
 /** Why a test that needs PostgreSQL is skipped; false if it runs. */
 export const noPostgres = hasPostgres ? false : 'PostgreSQL is left out by MILLRACE_TEST_DATABASES';

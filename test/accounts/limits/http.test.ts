@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
 import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import {
   brief,
   complete,
@@ -19,7 +19,7 @@ import {
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`limits on ${database}`, () => {
     let clock: HandClock;
     let server: TestServer;

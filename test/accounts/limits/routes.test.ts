@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { withDefaults } from '#config/defaults.ts';
 import { type Config, ConfigSchema } from '#config/schema.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import {
   brief,
   complete,
@@ -28,7 +28,7 @@ async function invite(server: TestServer, owner: SessionFetch, role: string) {
   return server.joinBy(link, `invited-${role}@example.com`);
 }
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`limits as settings on ${database}`, () => {
     test('a key is created with limits, changed limit by limit, and listed with its spend', async () => {
       const server = await startTestServer({

@@ -14,12 +14,12 @@ import { up as addNames } from '#db/migrations/0013-usage-names.ts';
 import { createPostgresDialect } from '#db/postgres/postgres.ts';
 import { createSqliteDialect } from '#db/sqlite/sqlite.ts';
 import type { Database, Tables, UsageRequestRow } from '#db/tables/tables.ts';
-import { createDatabase, databases } from '#test/support/databases.ts';
+import { bothDatabases, createDatabase } from '#test/support/databases.ts';
 import { accountId, endedRow, insertRows, readRows } from '#test/support/usage/usage.ts';
 
 type Former = Kysely<{ usage_requests: Omit<UsageRequestRow, 'reserved'> }>;
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`usage of earlier versions, on ${database}`, () => {
     async function withDatabase(use: (db: Database, former: Former) => Promise<void>) {
       const folder = await mkdtemp(join(tmpdir(), 'millrace-order-'));

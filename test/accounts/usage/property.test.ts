@@ -4,7 +4,7 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { UsageEntry } from '#accounts/usage/entry.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 import { type Failure, failing } from '#test/support/usage/failing-writer.ts';
@@ -19,7 +19,7 @@ interface Expected {
 const runs = 15;
 const steps = 150;
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`usage under random failures on ${database}`, () => {
     test(`nothing is lost or counted twice (seed ${propertySeed}, ${runs} runs)`, async () => {
       for (let run = 0; run < runs; run++) await storm(propertySeed + run);

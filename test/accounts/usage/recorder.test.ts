@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMonthlySpend } from '#accounts/usage/monthly-spend.ts';
 import { toMonth } from '#accounts/usage/periods.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { until } from '#test/support/until.ts';
 import { failing, severed } from '#test/support/usage/failing-writer.ts';
 import {
@@ -22,7 +22,7 @@ import {
 
 const dayMs = 86_400_000;
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`usage rows on ${database}`, () => {
     test('a row is written soon after its request ended, and the slowest write is reported', async () => {
       const { usage, rows } = await openTestUsage(database);

@@ -16,7 +16,7 @@ import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database, UsageRequestRow } from '#db/tables/tables.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { explain } from '#test/support/explain.ts';
 import { type SessionFetch, startTestServer } from '#test/support/server.ts';
 import { accountId, endedRow, nextId, openTestUsage } from '#test/support/usage/usage.ts';
@@ -26,7 +26,7 @@ const now = Date.parse('2026-11-15T12:30:00Z');
 
 const row = (over: Partial<UsageRequestRow> = {}) => endedRow({ at: now, ...over });
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`usage read back on ${database}`, () => {
     let owner: SessionFetch;
     let db: Database;

@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
 import { createUsageRequests } from '#accounts/usage/requests.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { startTestServer } from '#test/support/server.ts';
 import {
   accountId,
@@ -17,7 +17,7 @@ import {
 const dayMs = 86_400_000;
 const other = 'c'.repeat(32);
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`the size of usage on ${database}`, () => {
     async function open() {
       const opened = await openTestUsage(database);

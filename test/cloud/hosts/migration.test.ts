@@ -11,7 +11,7 @@ import { up } from '#db/migrations/0007-hosts.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables/tables.ts';
 import { createHandClock } from '#test/support/clock.ts';
-import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
+import { bothDatabases, createDatabase, stopOwnPostgres } from '#test/support/databases.ts';
 
 after(stopOwnPostgres);
 
@@ -37,7 +37,7 @@ async function undo(db: Database): Promise<void> {
   }
 }
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`rows from before the hosts table, on ${database}`, () => {
     test('instances, their GPUs and filesystems are given to the first server, once', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'millrace-former-'));

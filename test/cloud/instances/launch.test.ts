@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { Filesystem, Ruleset } from '#cloud/schema.ts';
 import { startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 
 const good = {
   region_name: 'us-west-1',
@@ -141,7 +141,7 @@ const refusals: Refusal[] = [
   },
 ];
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`launching on ${database}`, () => {
     test('bad input is refused with the contract’s messages and leaves nothing behind', async () => {
       const cloud = await startCloud(database);

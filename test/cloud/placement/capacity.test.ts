@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import type { InstanceTypes } from '#cloud/schema.ts';
 import { diskReserveReached } from '#lib/errors.ts';
 import { ownHostId, startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 
 const gpus = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
@@ -39,7 +39,7 @@ async function launchMany({ call }: TestCloud, type: string, count: number) {
 const typesOf = async ({ call }: TestCloud) =>
   (await call<InstanceTypes>('GET', '/instance-types')).body.data;
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`capacity on ${database}`, () => {
     test('of fifty concurrent launches, exactly those that fit are admitted', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 16 } } });

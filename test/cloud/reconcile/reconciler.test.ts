@@ -7,9 +7,9 @@ import { pino } from 'pino';
 import { createClaims } from '#cloud/reconcile/claims.ts';
 import { createOrphanMachines } from '#cloud/reconcile/orphan-machines.ts';
 import { startCloud } from '#test/support/cloud/cloud.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`the reconciler on ${database}`, () => {
     test('concurrent processes share the work: each machine is launched once', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 64 } } });

@@ -4,14 +4,14 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { Filesystem } from '#cloud/schema.ts';
 import { startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 
 const region = 'us-west-1';
 
 const create = (cloud: TestCloud, name: string) =>
   cloud.call<Filesystem>('POST', '/filesystems', { name, region });
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`filesystems on ${database}`, () => {
     test('the reconciler creates, measures and removes a filesystem', async () => {
       const cloud = await startCloud(database);

@@ -7,7 +7,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, test } from 'node:test';
 import ssh from 'ssh2';
 import { createHandClock } from '#test/support/clock.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { createRandom } from '#test/support/random.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
 
@@ -45,7 +45,7 @@ function makePublicKeys(): Record<string, string> {
   };
 }
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`ssh keys on ${database}`, () => {
     test('public keys in every format are accepted and returned as one OpenSSH line', async () => {
       const server = await startTestServer({ database });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readRecent } from '#deployments/cost/cost-view.ts';
-import { databases } from '#test/support/databases.ts';
+import { bothDatabases } from '#test/support/databases.ts';
 import { accountId, endedRow, insertRows, openTestUsage } from '#test/support/usage/usage.ts';
 
 const minute = 60_000;
@@ -14,7 +14,7 @@ const period = { since: until - 5 * minute, until };
 const stream = (minutesAgo: number, given: Parameters<typeof endedRow>[0] = {}) =>
   endedRow({ backend: 'tested-12345678', at: until - minutesAgo * minute, ...given });
 
-for (const database of databases)
+for (const database of bothDatabases)
   describe(`the speed of a deployment with ${database}`, () => {
     test('counts the part of long streams that is recent, and those that still run', async () => {
       const { db, clock } = await openTestUsage(database);

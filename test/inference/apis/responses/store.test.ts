@@ -1,4 +1,4 @@
-// Stored responses on both databases: conversations of any length and form, whose they are, and their bounds.
+// Stored responses on both bothDatabases: conversations of any length and form, whose they are, and their bounds.
 
 import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
@@ -9,7 +9,7 @@ import type { InputItem, ResponseObject } from '#inference/apis/responses/schema
 import { ResponseStore, type StoreOptions } from '#inference/apis/responses/stored/store.ts';
 import { newId } from '#lib/ids.ts';
 import { createHandClock } from '#test/support/clock.ts';
-import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
+import { bothDatabases, createDatabase, stopOwnPostgres } from '#test/support/databases.ts';
 import { explain } from '#test/support/explain.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { refuses, responseObject, say } from '#test/support/stored-responses.ts';
@@ -23,7 +23,7 @@ const options: StoreOptions = {
 
 after(stopOwnPostgres);
 
-for (const database of databases) {
+for (const database of bothDatabases) {
   describe(`stored responses on ${database}`, () => {
     const clock = createHandClock();
     const drops: (() => Promise<void>)[] = [];
