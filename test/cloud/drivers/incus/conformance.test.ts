@@ -1,5 +1,5 @@
-// The incus driver against what every driver keeps, on a real daemon: over its socket, and over HTTPS with
-// a certificate enrolled by a one-time token.
+// The incus driver against what every driver keeps, on a real daemon over its socket. `https.soak.ts` has the same over
+// HTTPS.
 
 import { randomBytes } from 'node:crypto';
 import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
