@@ -1,13 +1,11 @@
-// Counts tokens of the Llama-3 vocabulary. The tokenizer of the vocabulary's own package has the same counts, but takes
-// 75 MB of memory, most of it WebAssembly.
+// Counts tokens of the Llama-3 vocabulary. The tokenizer of the vocabulary's package splits white space as JavaScript does,
+// and takes many times the memory.
 
 import { NumberHeap } from '#lib/memory/number-heap.ts';
+import type { Vocabulary } from './llama3-vocabulary.ts';
 
 /** Counts the tokens of a text. The name of a special token counts as that token, as engines read it. */
 type CountTokens = (text: string) => number;
-
-/** Those that follow in the file are special. */
-const ordinaryTokens = 128_000;
 
 /**
  * Splits a text into pieces that are encoded each by itself, as the model was trained. Its white space is Unicode's,
@@ -16,10 +14,9 @@ const ordinaryTokens = 128_000;
 const piecePattern =
   /(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\p{White_Space}\p{L}\p{N}]+[\r\n]*|\p{White_Space}*[\r\n]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 
-export function createLlama3Tokenizer(file: Buffer): CountTokens {
-  const vocabulary = readVocabularyFile(file);
-  const table = new TokenTable(vocabulary.bytes, vocabulary.starts.slice(0, ordinaryTokens + 1));
-  const specialPattern = toSpecialPattern(vocabulary);
+export function createLlama3Tokenizer({ bytes: tokens, starts, special }: Vocabulary): CountTokens {
+  const table = new TokenTable(tokens, starts);
+  const specialPattern = new RegExp(special.map((name) => RegExp.escape(name)).join('|'));
   const merger = new Merger(table);
   const encoder = new TextEncoder();
   let bytes = new Uint8Array(1024);
@@ -38,13 +35,6 @@ export function createLlama3Tokenizer(file: Buffer): CountTokens {
       for (const piece of part.match(piecePattern) ?? []) total += countPiece(piece);
     return total;
   };
-}
-
-function toSpecialPattern({ bytes, starts }: VocabularyFile): RegExp {
-  const names: string[] = [];
-  for (let id = ordinaryTokens; id + 1 < starts.length; id++)
-    names.push(RegExp.escape(bytes.toString('utf8', starts[id], starts[id + 1])));
-  return new RegExp(names.join('|'));
 }
 
 /** Returns the length; null if the text is not ASCII. */
@@ -162,47 +152,4 @@ function toSlot(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
   return (hash ^ (hash >>> 15)) & (slots - 1);
-}
-
-interface VocabularyFile {
-  /** All tokens in the order of their ids, one after the other. */
-  readonly bytes: Buffer;
-  /** Where each token starts; the last entry is the end. */
-  readonly starts: Uint32Array;
-}
-
-/** Numbers of the sections in the file. */
-const tokenSection = 2;
-const lengthSection = 3;
-
-/** Reads a vocabulary in hypertok's format. Throws if the file is in another one. */
-function readVocabularyFile(file: Buffer): VocabularyFile {
-  if (file.toString('latin1', 0, 8) !== 'HTKVOCAB' || file.readUInt32LE(8) !== 1)
-    throw new Error('the vocabulary is not in version 1 of its format');
-  const count = file.readUInt32LE(16);
-  const lengths = findSection(file, lengthSection);
-  const starts = new Uint32Array(count + 1);
-  let at = 0;
-  for (let id = 0; id < count; id++) {
-    let length = 0;
-    // Seven bits a byte, the lowest first. The highest bit says that more follow.
-    for (let shift = 0, isLast = false; !isLast; shift += 7) {
-      const byte = lengths.readUInt8(at++);
-      length |= (byte & 0x7f) << shift;
-      isLast = byte < 0x80;
-    }
-    starts[id + 1] = (starts[id] ?? 0) + length;
-  }
-  return { bytes: findSection(file, tokenSection), starts };
-}
-
-function findSection(file: Buffer, wanted: number): Buffer {
-  const sections = file.readUInt32LE(24);
-  const table = file.readUInt32LE(28);
-  for (let entry = table; entry < table + 16 * sections; entry += 16) {
-    const offset = file.readUInt32LE(entry + 4);
-    if (file.readUInt32LE(entry) === wanted)
-      return file.subarray(offset, offset + file.readUInt32LE(entry + 8));
-  }
-  throw new Error(`the vocabulary has no section ${wanted}`);
 }

@@ -1,16 +1,15 @@
 // The thread that counts tokens. Several counts take turns, so that a short one need not wait for a long one.
 
-import { readFile } from 'node:fs/promises';
 import { parentPort } from 'node:worker_threads';
 import { ready } from '#lib/async/thread.ts';
 import { createLlama3Tokenizer } from './llama3-tokenizer.ts';
+import { readLlama3Vocabulary } from './llama3-vocabulary.ts';
 import type { CountAnswer, CountJob } from './token-thread.ts';
 
 /** Characters that are encoded in one go. That takes about 4 ms, at most 30 ms. */
 const sliceLength = 32_768;
 
-const file = new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk'));
-const countTokens = createLlama3Tokenizer(await readFile(file));
+const countTokens = createLlama3Tokenizer(await readLlama3Vocabulary());
 
 async function count({ text, lengths, limit }: CountJob): Promise<number> {
   let total = 0;
