@@ -1,14 +1,12 @@
 // The completion scripts in their shells, where these are installed.
 
 import assert from 'node:assert';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { makeFolder, runMillrace } from '#test/support/process.ts';
-
-const lacks = (shell: string) =>
-  spawnSync(shell, ['--version']).status === 0 ? false : `${shell} is not installed`;
+import { needs } from '#test/support/programs.ts';
 
 async function writeScript(shell: string): Promise<string> {
   const { code, stdout, stderr } = await runMillrace(['completion', shell]);
@@ -19,9 +17,7 @@ async function writeScript(shell: string): Promise<string> {
 }
 
 describe('millrace completion', () => {
-  test('bash completes commands, subcommands and options, also after arguments', {
-    skip: lacks('bash'),
-  }, async () => {
+  test('bash completes commands, subcommands and options, also after arguments', async () => {
     const file = await writeScript('bash');
     const complete = (...words: string[]) => {
       const line = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _millrace; echo "\${COMPREPLY[@]}"`;
@@ -36,7 +32,7 @@ describe('millrace completion', () => {
   });
 
   for (const shell of ['zsh', 'fish']) {
-    test(`${shell} accepts its script`, { skip: lacks(shell) }, async () => {
+    test(`${shell} accepts its script`, { skip: needs(shell) }, async () => {
       const file = await writeScript(shell);
       execFileSync(shell, ['-n', file]);
     });

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { parse } from 'yaml';
 import { readBlocks, runBlock } from '#test/support/doc-programs.ts';
 import { serveMillrace } from '#test/support/process.ts';
+import { needs } from '#test/support/programs.ts';
 
 const python = process.env.MILLRACE_TEST_SKYPILOT;
 /** The first block sets the environment. */
@@ -23,10 +24,12 @@ function startServer() {
 
 describe('quickstarts', () => {
   for (const block of blocks.filter(({ language }) => ['sh', 'ts', 'python'].includes(language))) {
-    const skip =
-      block.language === 'python' &&
-      python === undefined &&
-      'MILLRACE_TEST_SKYPILOT does not name a Python that has openai';
+    const skips: Record<string, string | false> = {
+      sh: needs('curl'),
+      python:
+        python === undefined && 'MILLRACE_TEST_SKYPILOT does not name a Python that has openai',
+    };
+    const skip = skips[block.language] ?? false;
     test(`${block.section}: the ${block.language} program prints an answer`, { skip }, async () => {
       assert.match(await runBlock(block, await startServer(), python), /\w/);
     });

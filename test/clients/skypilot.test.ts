@@ -5,15 +5,17 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
-import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
+import { run } from '#test/support/conformance/ssh-client.ts';
+import { needs } from '#test/support/programs.ts';
 import { startTestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
 const python = process.env.MILLRACE_TEST_SKYPILOT;
 const skip =
   noSsh ||
-  missingProgram('rsync', 'ip', 'nft', 'perl') ||
+  needs('rsync', 'ip', 'nft', 'scp', 'ps') ||
   (!isRoot && 'needs root') ||
   (!python && 'MILLRACE_TEST_SKYPILOT does not name a Python that has SkyPilot');
 

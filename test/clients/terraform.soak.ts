@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { noSsh } from '#test/support/cloud/sandbox-fixture.ts';
-import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { run } from '#test/support/conformance/ssh-client.ts';
+import { needs } from '#test/support/programs.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -15,7 +16,7 @@ const provider = process.env.MILLRACE_TEST_TERRAFORM_PROVIDER;
 const skip =
   (!provider &&
     'MILLRACE_TEST_TERRAFORM_PROVIDER does not name the program of elct9620/lambdalabs') ||
-  missingProgram('terraform') ||
+  needs('terraform') ||
   noSsh;
 
 describe('Terraform', { skip, timeout: 240_000 }, () => {

@@ -5,8 +5,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { before, describe, test } from 'node:test';
 import { findViolations, noBrowser, openPage } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard, signInAsOwner, signOut } from '#test/support/dashboard.ts';
+import { needs } from '#test/support/programs.ts';
 
-describe('the first minute', { skip: noBrowser }, () => {
+describe('the first minute', { skip: noBrowser || needs('curl', 'python3') }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await openDashboard([], {});

@@ -18,12 +18,13 @@ import {
   terminateMachines,
 } from '#test/support/dashboard.ts';
 import { makeFolder } from '#test/support/process.ts';
+import { needs } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
 const execute = promisify(execFile);
 const userData = "#!/bin/sh\necho 'it''s \"$HOME\"'\nEOF\n";
 
-describe('the launch page', { skip: noBrowser }, () => {
+describe('the launch page', { skip: noBrowser || needs('curl') }, () => {
   let dashboard: Dashboard;
   let page: Page;
   let key: string;

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { type DatabaseKind, databases } from '#test/support/databases.ts';
 import {
   type IdleStep,
@@ -46,7 +46,7 @@ interface Round {
   readonly delayMs: number;
 }
 
-const skip = missingProgram('unshare');
+const skip = needsSandbox();
 describe('kill -9', { skip }, () => {
   for (const database of databases)
     for (const victim of Object.keys(firstMoment) as Victim[])

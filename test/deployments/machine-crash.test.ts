@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
 import { openExistingDatabase } from '#db/open.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
-import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { type RunningProcess, serveMillrace } from '#test/support/process.ts';
 import { cookieOf, password } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -17,7 +17,7 @@ const model = 'hermes3-8b';
 const key = 'secret_test_00000000000000000000000000000000.abcdefghijklmnopqrstuvwxyz012345';
 const engine = readFileSync(join(import.meta.dirname, '../support/deployed-engine.ts'), 'utf8');
 
-describe('machines of a server that is killed', { skip: missingProgram('unshare') }, () => {
+describe('machines of a server that is killed', { skip: needsSandbox() }, () => {
   let server: RunningProcess;
   let cookie = '';
   let dataDir = '';

@@ -7,7 +7,7 @@ import { afterEach, before, describe, test } from 'node:test';
 import type { InstanceStatsResult } from '#cloud/schema.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
-import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -25,7 +25,7 @@ interface Listed {
   readonly tags?: readonly { key: string; value: string }[];
 }
 
-describe('deployments on machines', { skip: missingProgram('unshare') }, () => {
+describe('deployments on machines', { skip: needsSandbox() }, () => {
   let hub: TestHub;
   let server: TestServer;
   let owner: SessionFetch;

@@ -2,11 +2,12 @@
 // that need it are skipped if neither is installed.
 
 import assert from 'node:assert';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { Redis } from 'ioredis';
 import type { Clock } from '#lib/clock.ts';
 import { openRedis, type SharedRedis } from '#lib/limits/redis.ts';
 import { findFreePort } from './free-port.ts';
+import { skipFor, use } from './programs.ts';
 import { until } from './until.ts';
 
 export interface TestRedis {
@@ -22,13 +23,11 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
-export const redisProgram = ['redis-server', 'valkey-server'].find(
-  (name) => spawnSync(name, ['--version']).status === 0,
-);
+const [redisProgram] = use('redis-server', 'valkey-server');
 
 /** Why Redis suites are skipped, or false. */
 export const redisIsMissing =
-  redisProgram === undefined && 'neither redis-server nor valkey-server is installed';
+  redisProgram === undefined && skipFor('redis-server and valkey-server are missing');
 
 export async function startRedis(): Promise<TestRedis> {
   const port = await findFreePort();

@@ -3,6 +3,7 @@
 // time: ten starts of a server take 3.14 instead of 3.72 s.
 
 import asyncHooks from 'node:async_hooks';
+import './programs.ts';
 
 const { createHook } = asyncHooks;
 asyncHooks.createHook = (callbacks) => createHook({ ...callbacks, trackPromises: false });

@@ -2,19 +2,18 @@
 // terminate; and nothing left behind.
 
 import assert from 'node:assert';
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
+import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { makeFolder, serveMillrace } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
 
 const run = promisify(execFile);
-const hasSsh = spawnSync('ssh', ['-V']).status === 0;
-const skip = hasSsh ? false : 'needs an ssh client on this machine';
-assert(hasSsh || process.env.CI !== 'true', 'CI installs an ssh client');
+const skip = needsSandbox('ssh', 'curl');
 
 interface Instance {
   id: string;

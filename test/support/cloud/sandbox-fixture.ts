@@ -6,14 +6,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
 import { createSandboxDriver, type SandboxOptions } from '#cloud/drivers/sandbox/sandbox.ts';
-import { createSshClient, missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { createSshClient } from '#test/support/conformance/ssh-client.ts';
+import { needs } from '#test/support/programs.ts';
 import { newMachineSpec } from './machine-spec.ts';
+import { isRoot, needsSandbox } from './sandbox-programs.ts';
 
-export const noSsh = missingProgram('ssh', 'ssh-keygen');
-export const isRoot = process.getuid?.() === 0;
+/** Why tests that reach machines by ssh are skipped; false if they run. */
+export const noSsh = needsSandbox('ssh', 'ssh-keygen');
 /** Why tests of the machines' network are skipped; false if they run. */
-export const noNetwork =
-  noSsh || (!isRoot && 'needs root') || missingProgram('ip', 'nft', 'nsenter', 'perl', 'curl');
+export const needsNetwork = () =>
+  noSsh || (!isRoot && 'needs root') || needs('ip', 'nft', 'perl', 'curl');
 
 export async function createFixture(options: Partial<SandboxOptions> = {}) {
   const client = createSshClient();

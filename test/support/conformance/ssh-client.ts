@@ -17,14 +17,6 @@ export interface Address {
   readonly sshPort: number;
 }
 
-/** The reason to skip tests that need these programs; false if all are installed. */
-export function missingProgram(...names: string[]): string | false {
-  const missing = names.filter(
-    (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0,
-  );
-  return missing.length > 0 && `not installed here: ${missing.join(', ')}`;
-}
-
 export function createSshClient() {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-ssh-'));
   const keyFile = path.join(folder, 'key');

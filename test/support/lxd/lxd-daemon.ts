@@ -3,7 +3,7 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { promisify } from 'node:util';
-import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { needs, systemPath } from '#test/support/programs.ts';
 import { ovnEnvironment } from './ovn.ts';
 
 const execute = promisify(execFile);
@@ -21,6 +21,11 @@ const flavours = {
 export const flavour = flavours[process.env.MILLRACE_TEST_DAEMON === 'incus' ? 'incus' : 'lxd'];
 
 const needed = [
+  'newuidmap',
+  'iptables',
+  'setfacl',
+  'setfattr',
+  'unsquashfs',
   'dnsmasq',
   'ip',
   'nft',
@@ -37,7 +42,7 @@ const needed = [
 export const noLxd: string | false =
   process.getuid?.() !== 0
     ? 'the daemon needs root'
-    : missingProgram(flavour.daemon, flavour.client, ...needed);
+    : needs(flavour.daemon, flavour.client, ...needed);
 
 const nowhere = 'http://127.0.0.1:9';
 /** Where test daemons are. */
@@ -45,9 +50,10 @@ const direct = '127.0.0.1,10.77.0.0/16';
 
 /** The unreachable proxy keeps the daemon from fetching instance types from the internet. */
 export function environment(folder: string): NodeJS.ProcessEnv {
-  const { PATH, LD_LIBRARY_PATH } = process.env;
+  const { LD_LIBRARY_PATH } = process.env;
   return {
-    PATH,
+    // The daemon runs what its packages bring.
+    PATH: systemPath,
     LD_LIBRARY_PATH,
     HTTPS_PROXY: nowhere,
     HTTP_PROXY: nowhere,

@@ -5,12 +5,23 @@ import { execFile } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { needs } from '#test/support/programs.ts';
 
 const execute = promisify(execFile);
 
 /** Why tests that need OVN are skipped, or false. */
-export const noOvn = missingProgram('ovs-vswitchd', 'ovn-northd', 'ovn-controller', 'ethtool');
+export const noOvn = needs(
+  ...[
+    'ovsdb-tool',
+    'ovsdb-server',
+    'ovs-vsctl',
+    'ovs-vswitchd',
+    'ovn-northd',
+    'ovn-nbctl',
+    'ovn-controller',
+    'ethtool',
+  ],
+);
 
 /** The bridge that is the uplink of the networks of accounts on every member. It leads nowhere. */
 export const uplinkBridge = 'mruplink';

@@ -95,7 +95,8 @@ export async function inspectHost(
   };
 }
 
-async function findObstacle(isRoot: boolean, dataDir: string): Promise<string | null> {
+/** Tries namespaces, in a folder that must exist. Returns why machines can't run here, or null. */
+export async function findObstacle(isRoot: boolean, dataDir: string): Promise<string | null> {
   if (process.platform !== 'linux') return `Sandboxes need Linux; this is ${process.platform}.`;
   if (!(await findProgram('bash'))) return 'Sandboxes need bash.';
   for (const program of ['unshare', 'nsenter', 'setsid', 'setpriv', 'mount', 'pivot_root']) {

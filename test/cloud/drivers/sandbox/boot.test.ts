@@ -13,8 +13,10 @@ import {
   toEngineThreads,
 } from '#cloud/drivers/sandbox/machine/boot.ts';
 import { findRecord, machineDirectory } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
-import { createFixture, type Fixture, isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
-import { createSshClient, missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { createFixture, type Fixture, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
+import { createSshClient, run } from '#test/support/conformance/ssh-client.ts';
+import { needs } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
 describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
@@ -99,7 +101,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
   });
 
   test('without ip and ifconfig, perl brings the loopback interface up', {
-    skip: missingProgram('perl', 'ip'),
+    skip: needs('ip'),
   }, async () => {
     const script = await readFile(
       new URL('../../../../src/cloud/drivers/sandbox/scripts/assemble.sh', import.meta.url),
@@ -145,7 +147,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
   });
 
   test('the built-in sftp server serves scp and sftp', {
-    skip: missingProgram('scp', 'sftp'),
+    skip: needs('scp', 'sftp'),
   }, async () => {
     const machine = await fixture.launch();
     const file = path.join(fixture.client.folder, 'file');

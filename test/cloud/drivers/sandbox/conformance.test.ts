@@ -5,15 +5,15 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
+import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { checkDriver } from '#test/support/conformance/driver.ts';
-import { missingProgram } from '#test/support/conformance/ssh-client.ts';
 
 const dataDir = path.join(tmpdir(), `millrace-sandbox-${randomBytes(6).toString('hex')}`);
 const isRoot = process.getuid?.() === 0;
 
 checkDriver({
   name: isRoot ? 'sandbox, as root' : 'sandbox, as an ordinary user',
-  skip: missingProgram('ssh', 'ssh-keygen', 'ps'),
+  skip: needsSandbox('ssh', 'ssh-keygen', 'ps', 'busybox'),
   create: () => createSandboxDriver({ dataDir }),
   inChild: [
     new URL('../../../../src/cloud/drivers/sandbox/sandbox.ts', import.meta.url),

@@ -15,12 +15,16 @@ import {
   type Launched,
   noSsh,
 } from '#test/support/cloud/sandbox-fixture.ts';
+import { needs } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
 const windowBytes = 2 ** 21;
 const packetBytes = 32_768;
 
-describe('an ssh client that breaks the rules', { skip: noSsh, timeout: 300_000 }, () => {
+describe('an ssh client that breaks the rules', {
+  skip: noSsh || needs('pgrep'),
+  timeout: 300_000,
+}, () => {
   let fixture: Fixture;
   let machine: Launched;
   const ssh = async (command: string) => (await fixture.client.ssh(machine, command)).stdout.trim();

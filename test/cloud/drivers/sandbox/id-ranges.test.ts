@@ -20,7 +20,8 @@ import {
   machineDirectory,
   writeRecord,
 } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
-import { createFixture, type Fixture, isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import { createFixture, type Fixture, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
 
 test('a range is derived from the id, and taken ones are skipped', () => {
   const id = `0000000${'f'.repeat(25)}`;

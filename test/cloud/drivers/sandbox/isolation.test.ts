@@ -13,14 +13,15 @@ import { after, before, describe, test } from 'node:test';
 import {
   createFixture,
   type Fixture,
-  isRoot,
   type Launched,
   noSsh,
 } from '#test/support/cloud/sandbox-fixture.ts';
-import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
+import { run } from '#test/support/conformance/ssh-client.ts';
+import { needs } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
-describe('isolation of sandboxes', { skip: noSsh, timeout: 300_000 }, () => {
+describe('isolation of sandboxes', { skip: noSsh || needs('ps'), timeout: 300_000 }, () => {
   let fixture: Fixture;
   let mine: Launched;
   let other: Launched;
@@ -74,7 +75,7 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 300_000 }, () => {
   });
 
   test("the control plane's port can't be reached by any address of the host", {
-    skip: missingProgram('curl'),
+    skip: needs('curl'),
   }, async () => {
     const { port } = controlPlane.address() as AddressInfo;
     const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
@@ -85,7 +86,7 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 300_000 }, () => {
   });
 
   test("another machine's ports can't be reached, including its ssh port", {
-    skip: missingProgram('perl', 'curl'),
+    skip: needs('curl'),
   }, async () => {
     const serve =
       "perl -MIO::Socket::INET -e '$l=IO::Socket::INET->new(LocalPort=>7777,Listen=>5);" +
@@ -213,7 +214,10 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 300_000 }, () => {
   }
 });
 
-describe('a sandbox without isolation', { skip: noSsh, timeout: 120_000 }, () => {
+describe('a sandbox without isolation', {
+  skip: needs('ssh', 'ssh-keygen', 'pgrep'),
+  timeout: 120_000,
+}, () => {
   test('a machine without isolation says so and ends with all its processes', async () => {
     // The server's data directory must work even if it is closed to others.
     const mask = process.umask(0o077);

@@ -16,8 +16,8 @@ import {
   removeLeftoverGroups,
 } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { detachNetwork } from '#cloud/drivers/sandbox/network/network.ts';
-import { isRoot } from '#test/support/cloud/sandbox-fixture.ts';
-import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
+import { needs } from '#test/support/programs.ts';
 
 const groups = isRoot ? await findControlGroups() : null;
 const newId = () => randomBytes(16).toString('hex');
@@ -48,7 +48,7 @@ describe('leftovers of killed servers', { skip: !isRoot && 'needs root' }, () =>
   });
 
   test('detaching a missing network succeeds, but a failure is reported', {
-    skip: missingProgram('ip', 'nft'),
+    skip: needs('ip', 'nft'),
   }, async () => {
     await detachNetwork(newId());
     const { PATH } = process.env;

@@ -14,14 +14,15 @@ import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
   createFixture,
   type Fixture,
-  isRoot,
   type Launched,
   noSsh,
 } from '#test/support/cloud/sandbox-fixture.ts';
-import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
+import { run } from '#test/support/conformance/ssh-client.ts';
+import { needs } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
-const skip = noSsh || (!isRoot && 'needs root') || missingProgram('perl', 'script');
+const skip = noSsh || (!isRoot && 'needs root');
 const prctl = process.arch === 'x64' ? 157 : 167;
 const inotifyInit = process.arch === 'x64' ? 294 : 26;
 
@@ -122,7 +123,7 @@ describe('limits of a machine', { skip, timeout: 60_000 }, () => {
   });
 
   test('tracked connections', {
-    skip: missingProgram('ip', 'nft') || !existsSync('/proc/net/nf_conntrack'),
+    skip: needs('ip', 'nft') || !existsSync('/proc/net/nf_conntrack'),
   }, async () => {
     const sockets = Array.from({ length: maxConnections + 300 }, () => createSocket('udp4'));
     const tracked = () =>

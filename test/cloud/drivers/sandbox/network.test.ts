@@ -15,7 +15,7 @@ import {
   createFixture,
   type Fixture,
   type Launched,
-  noNetwork,
+  needsNetwork,
 } from '#test/support/cloud/sandbox-fixture.ts';
 import { run } from '#test/support/conformance/ssh-client.ts';
 import { until } from '#test/support/until.ts';
@@ -23,7 +23,7 @@ import { until } from '#test/support/until.ts';
 const world = { space: `mrt${process.pid}`, device: `mrt${process.pid}`, ip: '198.51.100.2' };
 const range = { loopback: '127.78', private: '10.78' };
 
-describe("a sandbox's network", { skip: noNetwork, timeout: 300_000 }, () => {
+describe("a sandbox's network", { skip: needsNetwork(), timeout: 300_000 }, () => {
   let fixture: Fixture;
   let machine: Launched;
   const gateway = `${range.private}.0.1`;
@@ -198,7 +198,7 @@ describe("a sandbox's network", { skip: noNetwork, timeout: 300_000 }, () => {
 });
 
 test('without `ip` or `nft` machines have no network, and the host says what to install', {
-  skip: noNetwork,
+  skip: needsNetwork(),
 }, async () => {
   const program =
     `import { inspectHost } from '#cloud/drivers/sandbox/host.ts';` +

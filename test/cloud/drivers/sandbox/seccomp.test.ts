@@ -14,15 +14,15 @@ import { inspected, nesting, refused } from '#cloud/drivers/sandbox/seccomp/sysc
 import {
   createFixture,
   type Fixture,
-  isRoot,
   type Launched,
   noSsh,
 } from '#test/support/cloud/sandbox-fixture.ts';
-import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
+import { needs, use } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
 const known = process.arch === 'x64' || process.arch === 'arm64' ? process.arch : null;
-const skip = noSsh || missingProgram('perl') || (known === null && 'no filter for this processor');
+const skip = noSsh || needs('pgrep') || (known === null && 'no filter for this processor');
 const architecture = known ?? 'x64';
 
 /** Makes a system call and prints its errno, or 0. Strings as arguments stand for their address. */
@@ -107,17 +107,17 @@ describe('the seccomp filter of a machine', { skip, timeout: 300_000 }, () => {
     if (isRoot) assert.equal(await inside('sudo id -u'), '0');
     assert.equal(await inside("/run/machine/node -p '1 + 1'"), '2');
     assert.equal(await inside('(true & wait; echo $((6 * 7)))'), '42');
-    if (!missingProgram('python3')) {
+    if (use('python3').length > 0) {
       const threads =
         'import threading, subprocess; t = threading.Thread(target=print, args=("thread",)); ' +
         't.start(); t.join(); print(subprocess.check_output(["echo", "child"]).decode(), end="")';
       assert.equal(await inside(`/usr/bin/python3 -c '${threads}'`), 'thread\nchild');
     }
-    if (!missingProgram('tmux')) {
+    if (use('tmux').length > 0) {
       await inside('tmux new-session -d "echo in tmux > ~/seen; sleep 100"');
       await until('tmux runs', async () => (await inside('cat ~/seen')) === 'in tmux');
     }
-    if (!missingProgram('apt-get')) assert.match(await inside('apt-get --version'), /^apt /);
+    if (use('apt-get').length > 0) assert.match(await inside('apt-get --version'), /^apt /);
   });
 
   test('a file of the tenant is loaded into process 1 only after the filter is installed', async () => {

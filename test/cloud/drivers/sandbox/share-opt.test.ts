@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { createFixture, isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import { createFixture, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
 
 const skip = noSsh || (!isRoot && 'needs root, to write to /opt');
 

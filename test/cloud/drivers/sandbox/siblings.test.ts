@@ -11,16 +11,17 @@ import {
   createFixture,
   type Fixture,
   type Launched,
-  noNetwork,
+  needsNetwork,
 } from '#test/support/cloud/sandbox-fixture.ts';
-import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { run } from '#test/support/conformance/ssh-client.ts';
+import { use } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
 const range = { loopback: '127.79', private: '10.79' };
 /** A port that no rule names. */
 const port = 6380;
 
-describe('machines of one account', { skip: noNetwork, timeout: 300_000 }, () => {
+describe('machines of one account', { skip: needsNetwork(), timeout: 300_000 }, () => {
   let fixture: Fixture;
   let head: Launched;
   let worker: Launched;
@@ -75,7 +76,7 @@ describe('machines of one account', { skip: noNetwork, timeout: 300_000 }, () =>
     await reaches(head, worker);
     await reaches(worker, head);
     const { code } = await fixture.client.ssh(head, `ping -c 1 -W 2 ${worker.privateIp}`);
-    if (!missingProgram('ping')) assert.equal(code, 0);
+    if (use('ping').length > 0) assert.equal(code, 0);
   });
 
   test('reach each other’s ssh server, whatever source its rule names', async () => {

@@ -14,14 +14,15 @@ import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
   createFixture,
   type Fixture,
-  isRoot,
   type Launched,
   noSsh,
 } from '#test/support/cloud/sandbox-fixture.ts';
-import { createSshClient, missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { isRoot } from '#test/support/cloud/sandbox-programs.ts';
+import { createSshClient, run } from '#test/support/conformance/ssh-client.ts';
+import { needs } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
-describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
+describe('ssh into a sandbox', { skip: noSsh || needs('scp', 'pgrep'), timeout: 300_000 }, () => {
   let fixture: Fixture;
   let machine: Launched;
   const ssh = (...args: string[]) => fixture.client.ssh(machine, ...args);
@@ -111,7 +112,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     }
   });
 
-  test('sftp lists, renames and removes', { skip: missingProgram('sftp') }, async () => {
+  test('sftp lists, renames and removes', { skip: needs('sftp') }, async () => {
     await ssh('mkdir -p folder && echo one > folder/one');
     const batch =
       'ls folder\nrename folder/one folder/two\nchmod 600 folder/two\nls -l folder\nrm folder/two\n';
@@ -122,7 +123,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     assert.equal((await ssh('ls folder')).stdout, '');
   });
 
-  test('rsync copies a tree both ways', { skip: missingProgram('rsync') }, async () => {
+  test('rsync copies a tree both ways', { skip: needs('rsync') }, async () => {
     const tree = path.join(fixture.client.folder, 'tree');
     await mkdir(path.join(tree, 'inner'), { recursive: true });
     await writeFile(path.join(tree, 'inner', 'file'), 'text');
@@ -134,7 +135,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
   });
 
   test('-L and -D connect from inside, so that localhost is the machine', {
-    skip: missingProgram('perl', 'curl'),
+    skip: needs('curl'),
   }, async () => {
     await startEcho(4321);
     const [local, socks] = [await freePort(), await freePort()];
@@ -169,7 +170,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
   });
 
   test('-R listens inside and forwards connections to the client', {
-    skip: missingProgram('curl'),
+    skip: needs('curl'),
   }, async () => {
     const server = createServer((_request, response) => response.end('from the client'));
     server.listen(0, '127.0.0.1');
