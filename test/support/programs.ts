@@ -78,7 +78,7 @@ export function use(...names: string[]): string[] {
 /** Lets this process run these programs. Returns why tests that need them are skipped, or false if all are here. */
 export function needs(...names: string[]): string | false {
   const found = use(...names);
-  const missing = names.filter((name) => !found.includes(name));
+  const missing = [...new Set(names)].filter((name) => !found.includes(name));
   if (missing.length === 0) return false;
   return skipFor(`${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing`);
 }

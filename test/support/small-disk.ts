@@ -1,10 +1,11 @@
 // A small file system of its own for a data directory, which a test can fill and empty. Needs root.
 
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { skipFor } from './programs.ts';
 
 export interface SmallDisk {
   readonly path: string;
@@ -17,10 +18,17 @@ export interface SmallDisk {
 }
 
 /** Why a test that needs a small disk is skipped; false if it runs. */
-export const noSmallDisk =
-  process.platform === 'linux' && process.getuid?.() === 0
-    ? false
-    : 'mounting a small file system needs Linux and root';
+export const noSmallDisk = findObstacle();
+
+function findObstacle(): string | false {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0)
+    return 'mounting a small file system needs Linux and root';
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-disk-'));
+  const script = 'mount -t tmpfs millrace-test "$0" && umount "$0"';
+  const { status, stderr } = spawnSync('sh', ['-c', script, folder], { encoding: 'utf8' });
+  rmSync(folder, { recursive: true });
+  return status !== 0 && skipFor(`This kernel refuses to mount (${stderr.trim()}).`);
+}
 
 /** `memory` is a tmpfs. `ext4` is an image on a loop device, which takes only the blocks that are written. */
 export function mountSmallDisk(

@@ -5,11 +5,10 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
-import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
+import { isRoot, needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { checkDriver } from '#test/support/conformance/driver.ts';
 
 const dataDir = path.join(tmpdir(), `millrace-sandbox-${randomBytes(6).toString('hex')}`);
-const isRoot = process.getuid?.() === 0;
 
 checkDriver({
   name: isRoot ? 'sandbox, as root' : 'sandbox, as an ordinary user',
