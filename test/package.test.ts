@@ -17,6 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { x } from 'tar';
+import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
 import millrace from '../package.json' with { type: 'json' };
@@ -88,7 +89,9 @@ test('a package that was packed without a build says so', async () => {
   assert.deepEqual([status, stderr.includes('npm run package')], [1, true]);
 });
 
-test('the packed program serves the dashboard, chats and launches a machine', async () => {
+test('the packed program serves the dashboard, chats and launches a machine', {
+  skip: needsSandbox(),
+}, async () => {
   const program = join(prefix, 'bin/millrace');
   const env = { PATH: process.env.PATH ?? '', HOME: prefix };
   assert.equal(

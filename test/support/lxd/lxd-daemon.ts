@@ -31,6 +31,7 @@ const needed = [
   'nft',
   'busybox',
   'ssh',
+  'ssh-keygen',
   'sshd',
   'sudo',
   'mkfs.btrfs',
