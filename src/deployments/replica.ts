@@ -1,7 +1,6 @@
 // One replica of a deployment: an engine that starts, answers, takes requests until it is drained, and may rest and wake.
 // It is ready when it has generated a token, not when its port is open.
 
-import { setTimeout } from 'node:timers/promises';
 import {
   type Engine,
   type Failure,
@@ -193,7 +192,7 @@ export class Replica {
         return await this.#lower(engine, rest.step);
       } catch (error) {
         if (clock.now() >= deadline) return this.#skip(rest, (error as Error).message);
-        await setTimeout(probeEveryMs);
+        await clock.sleep(probeEveryMs);
       }
     }
   }
@@ -350,7 +349,7 @@ export class Replica {
       const now = clock.now();
       if (engine.isPreparing) this.#loadingSince = now;
       if (now >= Math.max(this.#loadingSince + startMs, earliest)) return false;
-      await setTimeout(probeEveryMs);
+      await clock.sleep(probeEveryMs);
     }
     return true;
   }

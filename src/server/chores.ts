@@ -1,5 +1,6 @@
 // Periodic background work. A chore that fails is logged and runs again at its next interval.
 
+import { repeat } from '#lib/async/repeat.ts';
 import { isSingleServer } from '#server/options/single-server.ts';
 import type { Parts } from '#server/parts/parts.ts';
 
@@ -14,12 +15,12 @@ export function startChores({
   liveDeployments,
   cloud,
 }: Parts): () => void {
-  const { log } = core;
+  const { log, clock } = core;
 
   const every = (ms: number, chore: () => Promise<void>) =>
-    setInterval(() => {
+    repeat(clock, ms, () => {
       chore().catch((error) => log.error({ err: error }, 'background work failed'));
-    }, ms).unref();
+    });
 
   // Hosts over the network are probed often. A single server knows its own host.
   let sinceRefresh = 0;
@@ -33,7 +34,7 @@ export function startChores({
     await hosts.refresh();
   };
 
-  const timers = [
+  const ends = [
     every(1_000, () => models.backends.tick()),
     every(1_000, () => usage.drainSpool()),
     every(1_000, async () => liveDeployments.tick()),
@@ -53,6 +54,6 @@ export function startChores({
     every(600_000, () => serving.responses.sweep()),
   ];
   return () => {
-    for (const timer of timers) clearInterval(timer);
+    for (const end of ends) end();
   };
 }

@@ -5,10 +5,10 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import type { DeploymentLog, DeploymentView } from '#deployments/schema.ts';
+import { createRunningClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
-import { until } from '#test/support/until.ts';
 
 const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
 const model = 'hermes3-8b';
@@ -17,8 +17,9 @@ for (const database of databases) {
   describe(`deployments on ${database}`, () => {
     let server: TestServer;
     let owner: SessionFetch;
+    const clock = createRunningClock();
     before(async () => {
-      server = await startTestServer({ database });
+      server = await startTestServer({ database, clock });
       owner = await server.join();
     });
 
@@ -44,7 +45,7 @@ for (const database of databases) {
     afterEach(async () => {
       await call('DELETE', '/tested');
       const folder = join(server.dataDir, 'replicas');
-      await until(
+      await clock.until(
         'all replicas are gone',
         () => !existsSync(folder) || readdirSync(folder).length === 0,
       );
@@ -78,7 +79,7 @@ for (const database of databases) {
       assert.equal((await show()).status, 'ready');
       const warm = await chat();
       assert.equal(warm.headers.get('x-cold-start-ms'), null);
-      await until('it is idle again', async () => (await show()).status === 'idle');
+      await clock.until('it is idle again', async () => (await show()).status === 'idle');
       assert.equal((await chat()).status, 200);
     });
 
@@ -94,7 +95,7 @@ for (const database of databases) {
 
     test('after three failed starts, requests get the reason, and nothing is started', async () => {
       await create({ env: { FAIL: 'torch.OutOfMemoryError: CUDA out of memory' } });
-      const response = await chat();
+      const response = await clock.through(chat());
       assert.equal(response.status, 503);
       const { error } = (await response.json()) as { error: { message: string } };
       assert.match(error.message, /The deployment tested failed\. There is too little memory/);
@@ -110,16 +111,16 @@ for (const database of databases) {
 
     test('an update takes over when it is ready, and is rolled back by one call', async () => {
       await create({ min: 1, env: { VERSION: 'old' } });
-      await until('it is ready', async () => (await show()).status === 'ready');
+      await clock.until('it is ready', async () => (await show()).status === 'ready');
       await call('POST', '/tested', { env: { VERSION: 'new', LOAD_MS: '300' } });
       assert.equal(await contentOf(await chat()), 'old 1 2');
-      await until('the new revision has taken over', async () => {
+      await clock.until('the new revision has taken over', async () => {
         const { replicas } = await show();
         return replicas.length === 1 && replicas[0]?.revision === 2;
       });
       assert.equal(await contentOf(await chat()), 'new 1 2');
       await call('POST', '/tested/rollback');
-      await until(
+      await clock.until(
         'the old settings serve again',
         async () => (await contentOf(await chat())) === 'old 1 2',
       );
@@ -127,11 +128,11 @@ for (const database of databases) {
 
     test('a broken update leaves the old revision in service', async () => {
       await create({ min: 1, env: { VERSION: 'old' } });
-      await until('it is ready', async () => (await show()).status === 'ready');
+      await clock.until('it is ready', async () => (await show()).status === 'ready');
       await call('POST', '/tested', { env: { FAIL: 'No such file' } });
-      await until('it gave up', async () => /exit code 1/.test((await show()).reason ?? ''));
+      await clock.until('it gave up', async () => /exit code 1/.test((await show()).reason ?? ''));
       assert.equal(await contentOf(await chat()), 'old 1 2');
-      await until('the log says why', async () => {
+      await clock.until('the log says why', async () => {
         const { lines } = (await call('GET', '/tested/log')).data as unknown as DeploymentLog;
         return lines.join() === 'No such file';
       });
@@ -142,7 +143,7 @@ for (const database of databases) {
       const response = await chat({ stream: true });
       const reader = response.body!.getReader();
       await reader.read();
-      await until('it runs', async () => (await show()).running === 1);
+      await clock.until('it runs', async () => (await show()).running === 1);
       assert.equal((await call('POST', '/tested/stop')).status, 200);
       assert.equal((await chat()).status, 503);
       let text = '';
@@ -152,7 +153,7 @@ for (const database of databases) {
         text += Buffer.from(value).toString();
       }
       assert.match(text, /"content":" 19"/);
-      await until('it is stopped', async () => (await show()).replicas.length === 0);
+      await clock.until('it is stopped', async () => (await show()).replicas.length === 0);
       await call('POST', '/tested/start');
       assert.equal((await chat()).status, 200);
     });
@@ -160,7 +161,7 @@ for (const database of databases) {
     test('a request that waits for a removed deployment is refused, not answered by another model', async () => {
       await create({ env: { LOAD_MS: '60000' } });
       const waiting = chat();
-      await until('it waits', async () => (await show()).waiting === 1);
+      await clock.until('it waits', async () => (await show()).waiting === 1);
       await call('DELETE', '/tested');
       const response = await waiting;
       assert.equal(response.status, 503);
@@ -169,14 +170,14 @@ for (const database of databases) {
 
     test('another maximum needs no new engine, and a stopped deployment stays stopped', async () => {
       await create({ min: 1 });
-      await until('it is ready', async () => (await show()).status === 'ready');
+      await clock.until('it is ready', async () => (await show()).status === 'ready');
       const [before] = (await show()).replicas;
       await call('POST', '/tested', { max: 3 });
       const { revision, replicas } = await show();
       assert.deepEqual([revision, replicas[0]?.id], [1, before?.id]);
       await call('POST', '/tested/stop');
       await call('POST', '/tested', { max: 2 });
-      await until('it is stopped', async () => (await show()).status === 'stopped');
+      await clock.until('it is stopped', async () => (await show()).status === 'stopped');
     });
 
     test('is ready while its only replica drains, and stopping until the last request has ended', async () => {
@@ -184,16 +185,16 @@ for (const database of databases) {
       await create({ env: { LAST_FILE } });
       const answer = await chat({ stream: true });
       const states = async () => (await show()).replicas.map(({ state }) => state);
-      await until('it runs', async () => (await show()).running === 1);
+      await clock.until('it runs', async () => (await show()).running === 1);
       await call('POST', '/tested/stop');
-      await until('it drains', async () => `${await states()}` === 'draining');
+      await clock.until('it drains', async () => `${await states()}` === 'draining');
       assert.equal((await show()).status, 'stopping');
       await call('POST', '/tested/start');
       assert.equal((await show()).status, 'ready');
       await call('POST', '/tested/stop');
       writeFileSync(LAST_FILE, '');
       assert.match(await answer.text(), /\[DONE\]/);
-      await until('it is stopped', async () => (await show()).status === 'stopped');
+      await clock.until('it is stopped', async () => (await show()).status === 'stopped');
       assert.deepEqual(await states(), []);
     });
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import { createLiveness } from '#deployments/engines/liveness.ts';
-import { createHandClock } from '#test/support/clock.ts';
+import { createHandClock, createRunningClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { listen } from '#test/support/listen.ts';
 import { makeFolder } from '#test/support/process.ts';
@@ -13,11 +13,8 @@ import { type SessionFetch, startTestServer, type TestServer } from '#test/suppo
 import { until } from '#test/support/until.ts';
 
 /** Goes by itself, because a failed start is repeated after a while, and can be turned. */
-let turnedMs = 0;
-const clock = { now: () => Date.now() + turnedMs };
-const turn = (ms: number) => {
-  turnedMs += ms;
-};
+const clock = createRunningClock();
+const { turn } = clock;
 
 describe('an engine that fails while it serves', () => {
   let server: TestServer;
@@ -27,7 +24,7 @@ describe('an engine that fails while it serves', () => {
   before(async () => {
     server = await startTestServer({ clock });
     owner = await server.join();
-    deployments = openTestDeployments(server, owner);
+    deployments = openTestDeployments(server, owner, clock);
   });
   afterEach(() => deployments.removeAll());
   const readLog = async () => {
@@ -37,7 +34,7 @@ describe('an engine that fails while it serves', () => {
 
   test('by ending: its request waits for the next replica', async () => {
     await deployments.create('tested', { env: { FIRST_FILE: join(makeFolder(), 'first') } });
-    const response = await deployments.chat();
+    const response = await clock.through(deployments.chat());
     assert.equal(response.status, 200, await response.text());
   });
 
@@ -64,7 +61,7 @@ describe('an engine that fails while it serves', () => {
     const source = join(makeFolder(), 'missing.gguf');
     const engine = { engine: 'builtin', program: null, args: null, source };
     await deployments.create('tested', engine);
-    const response = await deployments.chat();
+    const response = await clock.through(deployments.chat());
     const text = await response.text();
     assert.equal(response.status, 503, text);
     assert.match(text, /There are no such weights\..*deployment_unavailable/);
@@ -78,13 +75,13 @@ describe('an engine that fails while it serves', () => {
     await until('it starts', async () => (await deployments.show('tested')).status === 'starting');
     turn(60_000);
     const reason = 'The engine did not answer within 60 seconds. Nothing listens at its port.';
-    await until('it fails', async () => (await deployments.show('tested')).reason === reason);
+    await clock.until('it fails', async () => (await deployments.show('tested')).reason === reason);
   });
 
   test('by a port in use: the reason says which port to use', async () => {
     const script = 'echo "listen EADDRINUSE: address already in use" >&2; exit 1';
     await deployments.create('tested', { program: '/bin/sh', args: ['-c', script], min: 1 });
-    await until('it fails', async () =>
+    await clock.until('it fails', async () =>
       /the port is in use\. .* in PORT/.test((await deployments.show('tested')).reason ?? ''),
     );
   });
@@ -156,7 +153,7 @@ describe('an engine that fails while it serves', () => {
     assert.equal((await answer).status, 200);
     await server.stop();
     server = await startTestServer({ clock, on: server, presetApiKey: server.key });
-    deployments = openTestDeployments(server, server.withCookie(owner.cookie));
+    deployments = openTestDeployments(server, server.withCookie(owner.cookie), clock);
     const controller = new AbortController();
     const ask = (signal?: AbortSignal) =>
       server.fetch('/v1/chat/completions', {

@@ -7,10 +7,10 @@ import { afterEach, before, describe, test } from 'node:test';
 import type { InstanceStatsResult } from '#cloud/schema.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
+import { createRunningClock } from '#test/support/clock.ts';
 import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
-import { until } from '#test/support/until.ts';
 
 const enginePath = join(import.meta.dirname, '../support/deployed-engine.ts');
 const engine = readFileSync(enginePath, 'utf8');
@@ -29,10 +29,14 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
   let hub: TestHub;
   let server: TestServer;
   let owner: SessionFetch;
+  const clock = createRunningClock();
   before(async () => {
     hub = await startHub();
     const models = { hub_url: hub.url, disk_reserve_gib: 0 };
-    server = await startTestServer({ config: { cloud: { driver: 'sandbox' }, models } });
+    server = await startTestServer({
+      clock,
+      config: { cloud: { driver: 'sandbox' }, models },
+    });
     owner = await server.join();
   });
 
@@ -67,7 +71,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     });
   afterEach(async () => {
     await call('DELETE', '/deployments/tested');
-    await until('all machines are gone', async () => (await instances()).length === 0);
+    await clock.until('all machines are gone', async () => (await instances()).length === 0);
   });
 
   const isReady = async () => (await show()).status === 'ready';
@@ -87,9 +91,11 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     assert.match(machine?.name ?? '', /^tested-[0-9a-f]{8}$/);
     assert.deepEqual(machine?.tags, [{ key: 'deployment', value: 'tested' }]);
     assert.equal((await show()).replicas[0]?.instance_id, machine?.id);
-    await until('its log is read', async () => /loading version inside/.test(await readLog()));
-    await until('it is idle again', async () => (await show()).status === 'idle');
-    await until('the machine is gone', async () => (await instances()).length === 0);
+    await clock.until('its log is read', async () =>
+      /loading version inside/.test(await readLog()),
+    );
+    await clock.until('it is idle again', async () => (await show()).status === 'idle');
+    await clock.until('the machine is gone', async () => (await instances()).length === 0);
   });
 
   test('the built-in engine runs in a machine, stops when idle, and starts again in it', async () => {
@@ -99,7 +105,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     assert.equal(response.status, 200, await response.text());
     assert.match(response.headers.get('x-served-by') ?? '', /^tested-/);
     const before = await instances();
-    await until('it is stopped', async () => (await show()).replicas[0]?.state === 'stopped');
+    await clock.until('it is stopped', async () => (await show()).replicas[0]?.state === 'stopped');
     assert.equal((await show()).status, 'asleep');
     const again = await chat({ max_tokens: 2 });
     assert.equal(again.status, 200, await again.text());
@@ -116,7 +122,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     const small = { name: 'small', model: 'hermes3-70b', min: 1 };
     await create({ min: 1, env: { HOLD_MIB: '200' } });
     await create(small);
-    await until('both are ready', async () => {
+    await clock.until('both are ready', async () => {
       const { data } = await call<DeploymentView[]>('GET', '/deployments');
       return data.every(({ status }) => status === 'ready');
     });
@@ -144,7 +150,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
       Object.fromEntries(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)])),
     );
     await create({ source: 'acme/small', min: 2, max: 2 });
-    await until('both are ready', async () => {
+    await clock.until('both are ready', async () => {
       const { replicas } = await show();
       return replicas.length === 2 && replicas.every(({ state }) => state === 'ready');
     });
@@ -186,18 +192,18 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     const response = await chat({ stream: true });
     const reader = response.body!.getReader();
     await reader.read();
-    await until('it runs', async () => (await show()).running === 1);
+    await clock.until('it runs', async () => (await show()).running === 1);
     await call('POST', '/deployments/tested/stop');
     let text = '';
     for (let part = await reader.read(); !part.done; part = await reader.read())
       text += Buffer.from(part.value).toString();
     assert.match(text, /"content":" 19"/);
-    await until('the machine is gone', async () => (await instances()).length === 0);
+    await clock.until('the machine is gone', async () => (await instances()).length === 0);
   });
 
   test('nobody can log in to the machine, or read its secrets', async () => {
     await create({ min: 1, env: { SECRET: 'hidden-value' } });
-    await until('it is ready', isReady);
+    await clock.until('it is ready', isReady);
     const [machine] = await instances();
     assert.deepEqual(machine?.ssh_key_names, []);
     const bootLog = await owner(`/dashboard/api/instances/${machine?.id}/boot-log`);
@@ -211,10 +217,10 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
 
   test('a machine that a person terminates is replaced', async () => {
     await create({ min: 1 });
-    await until('it is ready', isReady);
+    await clock.until('it is ready', isReady);
     const [machine] = await instances();
     await call('POST', '/instance-operations/terminate', { instance_ids: [machine?.id] });
-    await until('another is ready', async () => {
+    await clock.until('another is ready', async () => {
       const [replica] = (await show()).replicas;
       return replica?.state === 'ready' && replica.instance_id !== machine?.id;
     });
@@ -224,12 +230,14 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
 
   test('an engine that dies is replaced with its machine', async () => {
     await create({ min: 1, env: { EXIT_AFTER_MS: '500' } });
-    await until('its end is noticed', async () => /exit code 3/.test((await show()).reason ?? ''));
+    await clock.until('its end is noticed', async () =>
+      /exit code 3/.test((await show()).reason ?? ''),
+    );
   });
 
   test('after three failed starts the reason is said and no machine is left', async () => {
     await create({ env: { FAIL: 'torch.OutOfMemoryError: CUDA out of memory' } });
-    const response = await chat();
+    const response = await clock.through(chat());
     assert.equal(response.status, 503);
     assert.match(
       await response.text(),
@@ -242,11 +250,14 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
 
   test('a set-up script that fails is a reason, and so is a type without capacity', async () => {
     await create({ setup: 'echo missing; exit 7' });
-    assert.match(await (await chat()).text(), /The set-up script ended with exit code 7/);
+    assert.match(
+      await (await clock.through(chat())).text(),
+      /The set-up script ended with exit code 7/,
+    );
     await call('POST', '/deployments/tested', { program: '/no/such/program', setup: null });
-    assert.match(await (await chat()).text(), /The machine has no such program/);
+    assert.match(await (await clock.through(chat())).text(), /The machine has no such program/);
     await call('POST', '/deployments/tested', { runs_on: 'gpu_8x_h100_sxm5' });
-    assert.equal((await chat()).status, 503);
+    assert.equal((await clock.through(chat())).status, 503);
     assert.match(
       (await show()).reason ?? '',
       /No host that this server reaches offers gpu_8x_h100_sxm5\.$/,
@@ -258,19 +269,19 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     const types = await call<Record<string, unknown>>('GET', '/instance-types');
     const largest = Object.keys(types.data).findLast((name) => /^cpu_\d+x_general$/.test(name));
     await create({ name: 'large', model: 'hermes3-70b', runs_on: largest, min: 1 });
-    await until('it has a machine', async () => (await instances()).length === 1);
+    await clock.until('it has a machine', async () => (await instances()).length === 1);
     await create();
     const isWaiting = async () =>
       (await show()).replicas[0]?.progress === `waiting for a free ${type}`;
     const leaving = new AbortController();
     const json = { model, messages: [{ role: 'user', content: 'Hi' }] };
     const left = server.fetch('/v1/chat/completions', { json, signal: leaving.signal });
-    await until('it waits', isWaiting);
+    await clock.until('it waits', isWaiting);
     leaving.abort();
     await left.catch(() => {});
-    await until('nothing waits', async () => (await show()).replicas.length === 0);
+    await clock.until('nothing waits', async () => (await show()).replicas.length === 0);
     const answer = chat();
-    await until('it waits', isWaiting);
+    await clock.until('it waits', isWaiting);
     assert.equal((await show()).status, 'starting');
     await call('DELETE', '/deployments/large');
     assert.equal((await answer).status, 200);
@@ -279,16 +290,16 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
 
   test('an update moves from machines to the host and back without a pause', async () => {
     await create({ min: 1 });
-    await until('it is ready', isReady);
+    await clock.until('it is ready', isReady);
     const onHost = { runs_on: 'host', setup: null, program: process.execPath, args: [enginePath] };
     await call('POST', '/deployments/tested', onHost);
-    await until('a process has taken over', async () => {
+    await clock.until('a process has taken over', async () => {
       const { replicas } = await show();
       return replicas.length === 1 && replicas[0]?.instance_id === null;
     });
     assert.equal((await chat()).status, 200);
     await call('POST', '/deployments/tested/rollback');
-    await until('a machine has taken over', async () => {
+    await clock.until('a machine has taken over', async () => {
       const { replicas } = await show();
       return replicas.length === 1 && replicas[0]?.instance_id !== null;
     });
@@ -308,18 +319,19 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
 
   test('a server that stops leaves the machine, and the next one adopts it', async () => {
     await create({ min: 1 });
-    await until('it is ready', isReady);
+    await clock.until('it is ready', isReady);
     const before = await instances();
     await server.stop();
     const { dataDir, databaseUrl, key } = server;
     const config = { cloud: { driver: 'sandbox' as const } };
     server = await startTestServer({
+      clock,
       config,
       on: { dataDir, databaseUrl },
       presetApiKey: key,
     });
     owner = server.withCookie(owner.cookie);
-    await until('it is ready', isReady);
+    await clock.until('it is ready', isReady);
     assert.equal((await chat()).status, 200);
     assert.deepEqual(
       (await instances()).map(({ id }) => id),

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { afterEach, before, describe, test } from 'node:test';
 import { createSchedule } from '#deployments/schedule.ts';
 import { parseTimeWindow, type TimeWindow, toTimeText } from '#lib/text/schedule-text.ts';
+import { createRunningClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
-import { until } from '#test/support/until.ts';
 
 const parse = (text: string): TimeWindow => {
   const window = parseTimeWindow(text);
@@ -57,14 +57,12 @@ describe('a schedule', () => {
 });
 
 describe('a deployment with a schedule', () => {
-  let now = Date.parse('2026-11-16T07:00:00Z');
-  const started = Date.now();
-  const clock = { now: () => now + Date.now() - started };
+  const clock = createRunningClock(Date.parse('2026-11-16T07:00:00Z'));
   let server: TestServer;
   let deployments: TestDeployments;
   before(async () => {
     server = await startTestServer({ clock });
-    deployments = openTestDeployments(server, await server.join());
+    deployments = openTestDeployments(server, await server.join(), clock);
   });
   afterEach(() => deployments.removeAll());
   const schedule = [parse('mon-fri 08:00-18:00 2')];
@@ -73,14 +71,17 @@ describe('a deployment with a schedule', () => {
     await deployments.create('tested', { max: 2, ladder: { gone: 1 }, schedule });
     const { status, current_min } = await deployments.show('tested');
     assert.deepEqual([status, current_min], ['idle', 0]);
-    now += 3_600_000;
-    await until('both are ready', async () => {
+    clock.turn(3_600_000);
+    await clock.until('both are ready', async () => {
       const { replicas } = await deployments.show('tested');
       return replicas.filter(({ state }) => state === 'ready').length === 2;
     });
     assert.equal((await deployments.show('tested')).current_min, 2);
-    now += 10 * 3_600_000;
-    await until('none is left', async () => (await deployments.show('tested')).status === 'idle');
+    clock.turn(10 * 3_600_000);
+    await clock.until(
+      'none is left',
+      async () => (await deployments.show('tested')).status === 'idle',
+    );
   });
 
   test('that asks for more than the maximum, or names no time zone, is refused', async () => {

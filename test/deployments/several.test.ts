@@ -2,16 +2,17 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, before, describe, test } from 'node:test';
+import { createRunningClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
-import { until } from '#test/support/until.ts';
 
 describe('several deployments of one model', () => {
   let server: TestServer;
   let deployments: TestDeployments;
+  const clock = createRunningClock();
   before(async () => {
-    server = await startTestServer();
-    deployments = openTestDeployments(server, await server.join());
+    server = await startTestServer({ clock });
+    deployments = openTestDeployments(server, await server.join(), clock);
   });
   afterEach(() => deployments.removeAll());
 
@@ -28,10 +29,13 @@ describe('several deployments of one model', () => {
     await deployments.create('small', { target: 1, env: { TOKEN_MS: '100', TOKENS: '30' } });
     await deployments.create('spare');
     const streams = [await deployments.chat({ stream: true })];
-    await until('one is ready', async () => (await deployments.show('small')).status === 'ready');
+    await clock.until(
+      'one is ready',
+      async () => (await deployments.show('small')).status === 'ready',
+    );
     assert.equal((await deployments.show('spare')).status, 'idle');
     streams.push(await deployments.chat({ stream: true }));
-    await until(
+    await clock.until(
       'the other starts',
       async () => (await deployments.show('spare')).status === 'ready',
     );

@@ -8,6 +8,7 @@ import { afterEach, before, describe, test } from 'node:test';
 import type { CostView, FitsView } from '#deployments/schema.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
+import { createRunningClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
@@ -27,8 +28,7 @@ const files = {
 };
 
 /** Goes by itself, and can be turned. */
-let turnedMs = 0;
-const clock = { now: () => Date.now() + turnedMs };
+const clock = createRunningClock();
 
 describe('weights of deployments', () => {
   let hub: TestHub;
@@ -45,7 +45,7 @@ describe('weights of deployments', () => {
     const invited = await owner('/dashboard/api/invitations', { json: { role: 'member' } });
     const { link } = (await invited.json()) as { link: string };
     member = await server.joinBy(link, 'member@example.com');
-    deployments = openTestDeployments(server, owner);
+    deployments = openTestDeployments(server, owner, clock);
   });
   afterEach(() => deployments.removeAll());
 
@@ -103,7 +103,7 @@ describe('weights of deployments', () => {
   test('a repository that is missing or gated ends as a sentence, and HF_TOKEN opens it', async () => {
     hub.add('acme/gated', files, { token: 'hf_secret' });
     await deployments.create('gated', { source: 'acme/gated' });
-    const refused = await (await deployments.chat()).text();
+    const refused = await (await clock.through(deployments.chat())).text();
     assert.match(
       refused,
       /The deployment gated failed\. The engine could not be started\. Its page/,
@@ -121,16 +121,19 @@ describe('weights of deployments', () => {
 
   test('a fetch that fails counts once for all replicas that wait for it', async () => {
     await deployments.create('late', { source: 'acme/late', min: 3, max: 3 });
-    await until('it fails', async () => (await deployments.show('late')).reason !== null);
+    await clock.until('it fails', async () => (await deployments.show('late')).reason !== null);
     hub.add('acme/late', files);
-    await until('it is ready', async () => (await deployments.show('late')).status === 'ready');
+    await clock.until(
+      'it is ready',
+      async () => (await deployments.show('late')).status === 'ready',
+    );
   });
 
   test('a model that does not fit is refused once its files say so', async () => {
     const large = { ...config, num_hidden_layers: 100_000, hidden_size: 1_048_576 };
     hub.add('acme/large', { ...files, 'config.json': Buffer.from(JSON.stringify(large)) });
     await deployments.create('large', { source: 'acme/large' });
-    assert.equal((await deployments.chat()).status, 503);
+    assert.equal((await clock.through(deployments.chat())).status, 503);
     const { reason } = await deployments.show('large');
     assert.match(reason ?? '', /does not fit: it needs .* GiB/);
   });
@@ -146,16 +149,16 @@ describe('weights of deployments', () => {
     await until('it fetches', async () =>
       /fetching weights \d/.test((await deployments.show('long')).replicas[0]?.progress ?? ''),
     );
-    turnedMs += 3_600_000;
+    clock.turn(3_600_000);
     hub.release();
     assert.equal((await answer).status, 200);
     const { data } = await deployments.call<CostView>('GET', '/long/cost');
     assert(data.engine_seconds < 60, `${data.engine_seconds} s`);
     // It may go as soon as it is idle: it need not serve for as long as it fetched.
-    await until('it is gone', async () => {
-      turnedMs += 1_000;
-      return (await deployments.show('long')).replicas.length === 0;
-    });
+    await clock.until(
+      'it is gone',
+      async () => (await deployments.show('long')).replicas.length === 0,
+    );
     const held = deployments.chat();
     const refused = await until('a request is refused', async () => {
       const response = await deployments.chat();
@@ -187,11 +190,11 @@ describe('weights of deployments', () => {
       /fetching/.test((await deployments.show('slow')).replicas[0]?.progress ?? ''),
     );
     await deployments.call('POST', '/slow/stop');
-    await until('no replica is left', async () => {
+    await clock.until('no replica is left', async () => {
       const { replicas } = await deployments.show('slow');
       return replicas.length === 0;
     });
-    await until(
+    await clock.until(
       'its pull has ended',
       async () => (await readOverview()).pulls[0]?.state === 'cancelled',
     );
@@ -237,6 +240,9 @@ describe('weights of deployments', () => {
   test('a path is given to the engine as it is', async () => {
     const folder = join(server.dataDir, 'no-such-folder');
     await deployments.create('path', { source: folder });
-    assert.match(await (await deployments.chat()).text(), /The engine ended with exit code 1/);
+    assert.match(
+      await (await clock.through(deployments.chat())).text(),
+      /The engine ended with exit code 1/,
+    );
   });
 });

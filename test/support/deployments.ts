@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import type { DeploymentView } from '#deployments/schema.ts';
+import type { HandClock } from './clock.ts';
 import type { SessionFetch, TestServer } from './server.ts';
 import { until } from './until.ts';
 
@@ -30,7 +31,12 @@ export interface TestDeployments {
   chat(given?: object, headers?: Record<string, string>): Promise<Response>;
 }
 
-export function openTestDeployments(server: TestServer, owner: SessionFetch): TestDeployments {
+/** With the clock of the server, nothing waits for its next look. */
+export function openTestDeployments(
+  server: TestServer,
+  owner: SessionFetch,
+  clock?: HandClock,
+): TestDeployments {
   const call = async <Data>(method: string, path: string, json?: unknown) => {
     const response = await owner(`/api/v1/deployments${path}`, {
       method,
@@ -49,7 +55,8 @@ export function openTestDeployments(server: TestServer, owner: SessionFetch): Te
     show: async (name) => (await call<DeploymentView>('GET', `/${name}`)).data,
     async removeAll() {
       for (const { name } of await list()) await call('DELETE', `/${name}`);
-      await until('all deployments are gone', async () => (await list()).length === 0);
+      const wait = clock?.until ?? until;
+      await wait('all deployments are gone', async () => (await list()).length === 0);
     },
     chat: (given = {}, headers = {}) =>
       server.fetch('/v1/chat/completions', {

@@ -7,6 +7,7 @@ import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
 import type { Database } from '#db/tables/tables.ts';
+import { repeat } from '#lib/async/repeat.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import { createChangeHints } from './change-hints.ts';
@@ -51,20 +52,20 @@ const looksPerIdleObservation = 3;
 export function createReconciler(db: Database, clock: Clock, parts: ReconcilerParts): Reconciler {
   const { claims, hosts, filesystemWork, log } = parts;
   const lookMs = parts.singleServer ? tickMs.single : tickMs.shared;
-  const timers: NodeJS.Timeout[] = [];
+  const ends: (() => void)[] = [];
   let stopped = false;
   let observing: Promise<void> | undefined;
   const settled = createSettledLooks();
 
   const logFailure = (error: unknown) => log.error({ err: error }, 'the reconciler failed');
-  const isRunning = () => !stopped && timers.length > 0;
+  const isRunning = () => !stopped && ends.length > 0;
   const context: InstanceWorkContext = {
     ...parts,
     db,
     clock,
     nudge(inMs) {
       if (inMs === undefined) nudge();
-      else if (inMs < lookMs) setTimeout(nudge, inMs + 1).unref();
+      else if (inMs < lookMs) void clock.sleep(inMs + 1, { ref: false }).then(nudge);
     },
   };
   const work = createDueWork({
@@ -97,7 +98,8 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
 
   return {
     start() {
-      timers.push(setInterval(nudge, lookMs), setInterval(settled.pace(observeSoon), observeMs));
+      const observe = settled.pace(observeSoon);
+      ends.push(repeat(clock, lookMs, nudge), repeat(clock, observeMs, observe));
       nudge();
     },
     nudge,
@@ -110,7 +112,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
     },
     async stop() {
       stopped = true;
-      for (const timer of timers) clearInterval(timer);
+      for (const end of ends) end();
       hints.stop();
       await work.stop();
       await observing;

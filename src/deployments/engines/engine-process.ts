@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '#lib/clock.ts';
 import { illegalInstruction } from './engine.ts';
 import { createLogTail } from './log-tail.ts';
 import { findProgramFolder } from './recipes.ts';
@@ -44,7 +45,10 @@ const stopTimeoutMs = 10_000;
 /** Time for the last output of a process that has ended. */
 const lastOutputMs = 200;
 
-export function startEngineProcess({ command, env, folder, home }: EngineCommand): EngineProcess {
+export function startEngineProcess(
+  clock: Clock,
+  { command, env, folder, home }: EngineCommand,
+): EngineProcess {
   const own = findProgramFolder(command);
   const path = own === null ? systemPath : `${own}:${systemPath}`;
   const child = spawn('/bin/sh', ['-c', guard, 'engine', ...command], {
@@ -82,9 +86,11 @@ export function startEngineProcess({ command, env, folder, home }: EngineCommand
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return void (await ended);
       killGroup(child, 'SIGTERM');
-      const timer = setTimeout(() => killGroup(child, 'SIGKILL'), stopTimeoutMs);
+      const over = new AbortController();
+      const tooLong = clock.sleep(stopTimeoutMs, { signal: over.signal });
+      tooLong.then(() => killGroup(child, 'SIGKILL')).catch(() => {});
       await ended;
-      clearTimeout(timer);
+      over.abort();
     },
   };
 }

@@ -5,11 +5,13 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { HostMeter } from '#deployments/stats/host-meter.ts';
+import type { Clock } from '#lib/clock.ts';
 import { type Engine, type EngineOrder, toFailure } from './engine.ts';
 import { startEngineProcess } from './engine-process.ts';
 import { ownProgram, recipes } from './recipes.ts';
 
 export interface HostEngineParts {
+  readonly clock: Clock;
   /** The folder of all replicas. */
   readonly folder: string;
   /** The home directory of all engines, which outlives them: they keep there what they download. */
@@ -33,7 +35,7 @@ export async function startHostEngine(parts: HostEngineParts, order: EngineOrder
     ended,
     log,
     ...process
-  } = startEngineProcess({
+  } = startEngineProcess(parts.clock, {
     command: recipe.toCommand(spec, place),
     env: { ...spec.env, ...recipe.toEnvironment(spec, place) },
     folder,

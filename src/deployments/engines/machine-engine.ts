@@ -2,7 +2,6 @@
 // engine is reached by a tunnel, and its output is the machine's boot log.
 
 import { randomBytes } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
 import { CloudError } from '#cloud/errors.ts';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { type ReplicaRows, TakenOver } from '#deployments/replica-rows.ts';
@@ -67,7 +66,7 @@ export async function launchMachineEngine(
   for (let waitMs = minCapacityMs; ; waitMs = Math.min(maxCapacityMs, waitMs * 2)) {
     if (await tryLaunch(parts, order, weights, key)) break;
     watch.report(`waiting for a free ${spec.runs_on}`, { isWaiting: true });
-    await pause(waitMs, undefined, { signal: watch.signal });
+    await parts.clock.sleep(waitMs, { signal: watch.signal });
   }
   watch.report('launching the machine');
   return openMachineEngine(parts, { id, accountId: deployment.accountId, key });
@@ -310,6 +309,7 @@ class MachineEngine implements Engine {
   /** Tries until it is written that the machine must end. Then waits until it has ended, but not for a dead host. */
   async #release(): Promise<void> {
     const { id, accountId } = this.#target;
+    const { clock } = this.#parts;
     this.#tunnel.close();
     for (let waitMs = 500; !this.#isLeaving; waitMs = Math.min(maxRetryMs, waitMs * 2)) {
       try {
@@ -317,16 +317,17 @@ class MachineEngine implements Engine {
         break;
       } catch (error) {
         if (error instanceof TakenOver) return;
-        await pause(waitMs);
+        await clock.sleep(waitMs);
       }
     }
     for (let waitedMs = 0; waitedMs < maxGoneMs && !this.#isLeaving; waitedMs += goneEveryMs) {
       const state = await this.#parts.machines.find(id).catch(() => undefined);
       if (state === undefined || state.status === 'terminated') return;
-      await pause(goneEveryMs);
+      await clock.sleep(goneEveryMs);
     }
   }
 
   /** Ends early when the engine is over. */
-  #wait = (ms: number) => pause(ms, undefined, { signal: this.#over.signal }).catch(() => {});
+  #wait = (ms: number) =>
+    this.#parts.clock.sleep(ms, { signal: this.#over.signal }).catch(() => {});
 }

@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Database, Tx } from '#db/tables/tables.ts';
+import { repeat } from '#lib/async/repeat.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 
@@ -27,7 +28,7 @@ export class ServerRows {
   readonly #clock: Clock;
   readonly #seal: Seal;
   readonly #url: string | null;
-  #timer: NodeJS.Timeout | undefined;
+  #endBeats: () => void = () => {};
   #beating: Promise<void> | undefined;
   #beatAt = 0;
   /** Since when this server has given its own signs of life in time. */
@@ -50,12 +51,13 @@ export class ServerRows {
   async start(): Promise<void> {
     await this.#beat();
     // A failed one is made up for by the next.
-    this.#timer = setInterval(() => this.#beat().catch(() => {}), beatEveryMs).unref();
+    const beat = () => void this.#beat().catch(() => {});
+    this.#endBeats = repeat(this.#clock, beatEveryMs, beat);
   }
 
   /** This server ends: others need not wait. */
   async leave(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#endBeats();
     await this.#beating?.catch(() => {});
     await this.#write(-this.#clock.now());
   }

@@ -48,6 +48,7 @@ export function openDeployments(
   const engines = createEngines(
     // Absolute, because an engine has a working directory of its own.
     {
+      clock,
       folder: resolve(config.data_dir, 'replicas'),
       home: resolve(config.data_dir, 'engines'),
       meter: createHostMeter(),

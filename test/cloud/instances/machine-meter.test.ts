@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import type { MachineStats } from '#cloud/drivers/driver.ts';
 import { createScriptedDriver } from '#cloud/drivers/scripted.ts';
 import { createMachineMeter } from '#cloud/instances/machine-meter.ts';
+import { createHandClock } from '#test/support/clock.ts';
 
 const none = { unavailable: 'not measured' };
 const stats: MachineStats = {
@@ -26,7 +27,7 @@ describe('machines are measured', () => {
         return held.promise;
       },
     };
-    const meter = createMachineMeter({ now: () => 5 }, { driverOf: () => driver });
+    const meter = createMachineMeter(createHandClock(5), { driverOf: () => driver });
     const ids = [...'0123456789abcdef'];
     const views = [...ids, ...ids].map((id) => meter('host', id));
     await new Promise(setImmediate);
@@ -39,7 +40,7 @@ describe('machines are measured', () => {
 
   test('only if they run on a host that answers', async () => {
     const driver = createScriptedDriver();
-    const clock = { now: () => 0 };
+    const clock = createHandClock(0);
     const known = createMachineMeter(clock, { driverOf: () => driver });
     await assert.rejects(known('host', 'a'), /does not run now/);
     const unknown = createMachineMeter(clock, { driverOf: () => undefined });

@@ -5,6 +5,7 @@ import { before, describe, test } from 'node:test';
 import { openExistingDatabase } from '#db/open.ts';
 import { toCost } from '#deployments/cost/cost.ts';
 import type { CostView } from '#deployments/schema.ts';
+import { createRunningClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -26,15 +27,14 @@ describe('the cost of a deployment', () => {
 });
 
 describe('a deployment that ran', () => {
-  let turnedMs = 0;
-  const clock = { now: () => Date.now() + turnedMs };
+  const clock = createRunningClock();
   let server: TestServer;
   let owner: SessionFetch;
   let deployments: TestDeployments;
   before(async () => {
     server = await startTestServer({ clock });
     owner = await server.join();
-    deployments = openTestDeployments(server, owner);
+    deployments = openTestDeployments(server, owner, clock);
   });
   const cost = async () => (await deployments.call<CostView>('GET', '/tested/cost')).data;
 
@@ -52,7 +52,7 @@ describe('a deployment that ran', () => {
     );
     assert.equal(tokens_per_second, 60 / 300);
     assert(Number.isInteger(first_token_ms));
-    turnedMs += 10 * 60_000;
+    clock.turn(10 * 60_000);
     assert.deepEqual([(await cost()).tokens_per_second, (await cost()).first_token_ms], [0, null]);
     await deployments.removeAll();
   });
@@ -63,12 +63,12 @@ describe('a deployment that ran', () => {
     await until('its tokens are counted', async () => (await cost()).tokens_per_second > 0);
     assert.equal((await cost()).first_token_ms, null);
     await deployments.removeAll();
-    turnedMs += 10 * 60_000;
+    clock.turn(10 * 60_000);
   });
 
   test('shows what it saved while it had no machine', async () => {
     await deployments.create('tested', { program: 'engine', runs_on: 'cpu_1x_general' });
-    turnedMs += 10 * hour;
+    clock.turn(10 * hour);
     const { idle_hours, saved_dollars } = await cost();
     const response = await owner('/api/v1/instance-types');
     const { data } = (await response.json()) as {
@@ -83,11 +83,11 @@ describe('a deployment that ran', () => {
   test('shows its tokens and its time, and the next server knows both', async () => {
     await deployments.create('tested', {});
     assert.equal((await deployments.chat()).status, 200);
-    turnedMs += hour;
-    await until('an hour is counted', async () => (await cost()).engine_seconds >= 3_600);
+    clock.turn(hour);
+    await clock.until('an hour is counted', async () => (await cost()).engine_seconds >= 3_600);
     // A server that is killed now has written the hour.
     const db = await openExistingDatabase({ url: null, poolSize: 1, dataDir: server.dataDir });
-    await until('the hour is stored', async () => {
+    await clock.until('the hour is stored', async () => {
       const { started_at, seen_at } = await db
         .selectFrom('deployment_runs')
         .selectAll()
@@ -97,15 +97,15 @@ describe('a deployment that ran', () => {
     await db.destroy();
     await until('its tokens are counted', async () => (await cost()).tokens === 4);
     await deployments.call('POST', '/tested/stop');
-    await until('it is stopped', async () => {
+    await clock.until('it is stopped', async () => {
       const { replicas } = await deployments.show('tested');
       return replicas.length === 0;
     });
     const stopped = await cost();
-    turnedMs += 2 * hour;
+    clock.turn(2 * hour);
     await server.stop();
     server = await startTestServer({ clock, on: server, presetApiKey: server.key });
-    deployments = openTestDeployments(server, server.withCookie(owner.cookie));
+    deployments = openTestDeployments(server, server.withCookie(owner.cookie), clock);
     const after = await cost();
     assert.equal(after.tokens, 4);
     assert(Math.abs(after.engine_seconds - stopped.engine_seconds) <= 1);

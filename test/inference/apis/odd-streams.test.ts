@@ -20,6 +20,7 @@ import { EventTemplates } from '#inference/engines/upstream/event-template.ts';
 import { createTokenCounts } from '#inference/engines/upstream/usage.ts';
 import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
 import { readChat } from '#test/support/chat-events.ts';
+import { createHandClock } from '#test/support/clock.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { readMessage } from '#test/support/messages-events.ts';
 import { type OddStream, oddStream, type SaidCall } from '#test/support/odd-streams.ts';
@@ -145,7 +146,7 @@ test('responses', () =>
         request: { model: 'm', tools, store: false },
         id: 'resp_0123',
         tools: createToolSet(tools),
-        clock: { now: () => 1_763_000_001_500 },
+        clock: createHandClock(1_763_000_001_500),
         seal: (text) => text,
       }),
     (written, { text, thoughts, calls, finish }) => {

@@ -13,6 +13,7 @@ import {
   toText,
   untilEnded,
 } from '#test/support/batches.ts';
+import { createRunningClock } from '#test/support/clock.ts';
 import { type DatabaseKind, databases } from '#test/support/databases.ts';
 import { type GatewayOptions, startGateway } from '#test/support/gateway.ts';
 import { until } from '#test/support/until.ts';
@@ -146,8 +147,7 @@ for (const database of databases) {
     });
 
     test('an expired batch has what was done, and names what was not', async (context) => {
-      const clock = { now: () => Date.now() + shift };
-      let shift = 0;
+      const clock = createRunningClock();
       const { server, upstreams } = await start(context, database, {
         upstreams: [{ words: 5, delayMs: 300 }],
         inference: { batches: { concurrency: 1 } } as never,
@@ -162,7 +162,7 @@ for (const database of databases) {
         const { request_counts: counts } = await client.batches.retrieve(id);
         return counts?.completed === 1;
       });
-      shift = 700_000;
+      clock.turn(700_000);
       const batch = await untilEnded(client, id);
       assert.equal(batch.status, 'expired');
       assert.deepEqual(batch.request_counts, { total: 4, completed: 1, failed: 3 });

@@ -11,6 +11,7 @@ import {
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
 import { createBatch, readResults, toClient, toText, untilEnded } from '#test/support/batches.ts';
+import { createHandClock } from '#test/support/clock.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const model = 'mill';
@@ -165,7 +166,7 @@ test('a line of messages is tried again as long as its model is overloaded', asy
       delivery.send(statuses.shift() ?? 0, ['retry-after-ms', '1000'], {}),
     prepare: async () => ({ task: { kind: 'chat', body: { model, messages } }, format: {} }),
     slots: { acquire: async () => {}, release() {} },
-    clock: { now: () => 0 },
+    clock: createHandClock(0),
     priceFactor: 1,
     maxValues: 100,
   };

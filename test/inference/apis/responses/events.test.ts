@@ -14,6 +14,7 @@ import type { ChatChoice, ChatChoiceDelta, EngineChunk, Usage } from '#inference
 import { InferenceError } from '#inference/errors.ts';
 import { foldChunks } from '#inference/fold.ts';
 import { toWireEvents } from '#inference/wire.ts';
+import { createHandClock } from '#test/support/clock.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { checkResponseEvents, parseResponseEvents, textOf } from '#test/support/response-events.ts';
 
@@ -46,7 +47,7 @@ function createFormat(
     request: { model: 'mill', tools, ...request },
     id: 'resp_0123',
     tools: createToolSet(tools),
-    clock: { now: () => 1_763_000_001_500 },
+    clock: createHandClock(1_763_000_001_500),
     seal: (text) => `sealed ${text.length}`,
     onFinished,
   });
