@@ -13,9 +13,10 @@ import {
 } from '#test/support/killed-deployment.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
+import { inSoak, isSoak } from '#test/support/soak.ts';
 import { until } from '#test/support/until.ts';
 
-const rounds = Number(process.env.MILLRACE_TEST_KILLS ?? 1);
+const rounds = Number(process.env.MILLRACE_TEST_KILLS ?? inSoak(1, 5));
 const moments = [
   'created',
   'launching',
@@ -48,8 +49,9 @@ interface Round {
 
 const skip = needsSandbox();
 describe('kill -9', { skip }, () => {
-  for (const database of databases)
-    for (const victim of Object.keys(firstMoment) as Victim[])
+  // In `npm test` the victims take turns on the databases.
+  for (const [at, victim] of (Object.keys(firstMoment) as Victim[]).entries())
+    for (const database of isSoak ? databases : databases.slice(at % databases.length).slice(0, 1))
       test(`of the ${victim}, ${rounds} times (${database}, seed ${propertySeed})`, (context) =>
         killOften(context, victim, database));
 });
