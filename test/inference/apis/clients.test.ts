@@ -36,224 +36,230 @@ const weather = {
 };
 
 let server: TestServer;
-before(async () => {
-  server = await startTestServer();
-});
-
-describe('the official openai package', () => {
-  const client = () =>
-    new OpenAI({ baseURL: `${server.url}/v1`, apiKey: server.key, maxRetries: 0 });
-
-  test('plain and streamed responses', async () => {
-    const plain = await client().chat.completions.create({ model, messages: ask, temperature: 0 });
-    assertShape('chat', plain);
-    assert.equal(plain.choices[0]?.message.content, paris);
-    const stream = await client().chat.completions.create({
-      model,
-      messages: ask,
-      temperature: 0,
-      stream: true,
-      stream_options: { include_usage: true },
-    });
-    let text = '';
-    let total = 0;
-    for await (const chunk of stream) {
-      assertShape('chatChunk', chunk);
-      text += chunk.choices[0]?.delta.content ?? '';
-      total = chunk.usage?.total_tokens ?? total;
-    }
-    assert.equal(text, paris);
-    assert.equal(total, plain.usage?.total_tokens);
+describe('clients of the API', () => {
+  before(async () => {
+    server = await startTestServer();
   });
 
-  test('a body over the limit is reported as such, not as a broken pipe', async () => {
-    const messages = [{ role: 'user' as const, content: 'a'.repeat(20_000_000) }];
-    await assert.rejects(client().chat.completions.create({ model, messages }), {
-      status: 413,
-      code: 'request_too_large',
+  describe('the official openai package', () => {
+    const client = () =>
+      new OpenAI({ baseURL: `${server.url}/v1`, apiKey: server.key, maxRetries: 0 });
+
+    test('plain and streamed responses', async () => {
+      const plain = await client().chat.completions.create({
+        model,
+        messages: ask,
+        temperature: 0,
+      });
+      assertShape('chat', plain);
+      assert.equal(plain.choices[0]?.message.content, paris);
+      const stream = await client().chat.completions.create({
+        model,
+        messages: ask,
+        temperature: 0,
+        stream: true,
+        stream_options: { include_usage: true },
+      });
+      let text = '';
+      let total = 0;
+      for await (const chunk of stream) {
+        assertShape('chatChunk', chunk);
+        text += chunk.choices[0]?.delta.content ?? '';
+        total = chunk.usage?.total_tokens ?? total;
+      }
+      assert.equal(text, paris);
+      assert.equal(total, plain.usage?.total_tokens);
+    });
+
+    test('a body over the limit is reported as such, not as a broken pipe', async () => {
+      const messages = [{ role: 'user' as const, content: 'a'.repeat(20_000_000) }];
+      await assert.rejects(client().chat.completions.create({ model, messages }), {
+        status: 413,
+        code: 'request_too_large',
+      });
+    });
+
+    test('completions', async () => {
+      const answer = await client().completions.create({
+        model,
+        prompt: ['One', 'Two'],
+        n: 2,
+        max_tokens: 3,
+      });
+      assert.deepEqual(
+        answer.choices.map(({ index }) => index),
+        [0, 1, 2, 3],
+      );
+    });
+
+    test('the streaming helper assembles tool calls', async () => {
+      const runner = client().chat.completions.stream({
+        model,
+        messages: [{ role: 'user', content: 'What is the weather in Paris?' }],
+        tools: [weather],
+        tool_choice: 'required',
+        temperature: 0,
+      });
+      const { choices } = await runner.finalChatCompletion();
+      const call = choices[0]?.message.tool_calls?.[0];
+      assert(call?.type === 'function' && call.function.name === 'get_weather');
+      assert.equal(typeof JSON.parse(call.function.arguments).city, 'string');
+      assert.equal(choices[0]?.finish_reason, 'tool_calls');
+    });
+
+    test('structured output by its zod helper', async () => {
+      const answer = await client().chat.completions.parse({
+        model,
+        messages: [{ role: 'user', content: 'Tell me about Paris as JSON.' }],
+        response_format: zodResponseFormat(City, 'city'),
+        temperature: 0,
+      });
+      const parsed = answer.choices[0]?.message.parsed;
+      assert(parsed && City.safeParse(parsed).success);
+    });
+
+    test('logprobs in the chat form', async () => {
+      const answer = await client().chat.completions.create({
+        model,
+        messages: ask,
+        temperature: 0,
+        logprobs: true,
+        top_logprobs: 3,
+      });
+      assertShape('chat', answer);
+      const content = answer.choices[0]?.logprobs?.content ?? [];
+      assert.equal(content.map(({ token }) => token).join(''), paris);
+      for (const { top_logprobs } of content) assert.equal(top_logprobs.length, 3);
+    });
+
+    test('errors are its own classes', async () => {
+      const wrong = { model: 'nope', messages: ask };
+      await assert.rejects(client().chat.completions.create(wrong), OpenAI.NotFoundError);
+      const hot = { model, messages: ask, temperature: 9 };
+      await assert.rejects(client().chat.completions.create(hot), (error) => {
+        assert(error instanceof OpenAI.BadRequestError);
+        assert.deepEqual([error.code, error.param], ['decimal_above_max_value', 'temperature']);
+        return true;
+      });
+    });
+
+    test('an abort during a stream ends it', async () => {
+      const stream = await client().chat.completions.create({ model, messages: ask, stream: true });
+      let chunks = 0;
+      for await (const _ of stream) {
+        chunks++;
+        if (chunks === 2) stream.controller.abort();
+      }
+      assert(chunks < 8);
     });
   });
 
-  test('completions', async () => {
-    const answer = await client().completions.create({
-      model,
-      prompt: ['One', 'Two'],
-      n: 2,
-      max_tokens: 3,
-    });
-    assert.deepEqual(
-      answer.choices.map(({ index }) => index),
-      [0, 1, 2, 3],
-    );
-  });
+  describe('the Vercel AI SDK', () => {
+    const provider = () =>
+      createOpenAICompatible({
+        name: 'millrace',
+        baseURL: `${server.url}/v1`,
+        apiKey: server.key,
+        supportsStructuredOutputs: true,
+      })(model);
 
-  test('the streaming helper assembles tool calls', async () => {
-    const runner = client().chat.completions.stream({
-      model,
-      messages: [{ role: 'user', content: 'What is the weather in Paris?' }],
-      tools: [weather],
-      tool_choice: 'required',
-      temperature: 0,
+    test('generateText and streamText', async () => {
+      const { text, usage } = await generateText({
+        model: provider(),
+        messages: ask,
+        temperature: 0,
+      });
+      assert.equal(text, paris);
+      assert((usage.outputTokens ?? 0) > 0);
+      const result = streamText({ model: provider(), messages: ask, temperature: 0 });
+      let streamed = '';
+      for await (const part of result.textStream) streamed += part;
+      assert.equal(streamed, paris);
     });
-    const { choices } = await runner.finalChatCompletion();
-    const call = choices[0]?.message.tool_calls?.[0];
-    assert(call?.type === 'function' && call.function.name === 'get_weather');
-    assert.equal(typeof JSON.parse(call.function.arguments).city, 'string');
-    assert.equal(choices[0]?.finish_reason, 'tool_calls');
-  });
 
-  test('structured output by its zod helper', async () => {
-    const answer = await client().chat.completions.parse({
-      model,
-      messages: [{ role: 'user', content: 'Tell me about Paris as JSON.' }],
-      response_format: zodResponseFormat(City, 'city'),
-      temperature: 0,
+    test('generateObject', async () => {
+      const { object } = await generateObject({
+        model: provider(),
+        schema: City,
+        prompt: 'Paris as JSON',
+        temperature: 0,
+      });
+      assert(City.safeParse(object).success);
     });
-    const parsed = answer.choices[0]?.message.parsed;
-    assert(parsed && City.safeParse(parsed).success);
-  });
 
-  test('logprobs in the chat form', async () => {
-    const answer = await client().chat.completions.create({
-      model,
-      messages: ask,
-      temperature: 0,
-      logprobs: true,
-      top_logprobs: 3,
-    });
-    assertShape('chat', answer);
-    const content = answer.choices[0]?.logprobs?.content ?? [];
-    assert.equal(content.map(({ token }) => token).join(''), paris);
-    for (const { top_logprobs } of content) assert.equal(top_logprobs.length, 3);
-  });
-
-  test('errors are its own classes', async () => {
-    const wrong = { model: 'nope', messages: ask };
-    await assert.rejects(client().chat.completions.create(wrong), OpenAI.NotFoundError);
-    const hot = { model, messages: ask, temperature: 9 };
-    await assert.rejects(client().chat.completions.create(hot), (error) => {
-      assert(error instanceof OpenAI.BadRequestError);
-      assert.deepEqual([error.code, error.param], ['decimal_above_max_value', 'temperature']);
-      return true;
+    test('a tool loop: the model calls, the tool runs, the model continues', async () => {
+      const asked: string[] = [];
+      const result = await generateText({
+        model: provider(),
+        prompt: 'What is the weather in Paris?',
+        temperature: 0,
+        toolChoice: 'auto',
+        prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber === 0 ? 'required' : 'none' }),
+        stopWhen: stepCountIs(2),
+        tools: {
+          get_weather: tool({
+            description: 'Get the weather of a city.',
+            inputSchema: z.object({ city: z.string().max(20) }),
+            execute: async ({ city }) => {
+              asked.push(city);
+              return { sky: 'sunny', degrees: 21 };
+            },
+          }),
+        },
+      });
+      assert(asked.length >= 1);
+      assert.equal(result.steps.length, 2);
+      assert(result.text.length > 0);
     });
   });
 
-  test('an abort during a stream ends it', async () => {
-    const stream = await client().chat.completions.create({ model, messages: ask, stream: true });
-    let chunks = 0;
-    for await (const _ of stream) {
-      chunks++;
-      if (chunks === 2) stream.controller.abort();
-    }
-    assert(chunks < 8);
-  });
-});
+  describe('LangChain', () => {
+    const chatModel = () =>
+      new ChatOpenAI({
+        model,
+        temperature: 0,
+        maxRetries: 0,
+        apiKey: server.key,
+        configuration: { baseURL: `${server.url}/v1` },
+      });
 
-describe('the Vercel AI SDK', () => {
-  const provider = () =>
-    createOpenAICompatible({
-      name: 'millrace',
-      baseURL: `${server.url}/v1`,
-      apiKey: server.key,
-      supportsStructuredOutputs: true,
-    })(model);
-
-  test('generateText and streamText', async () => {
-    const { text, usage } = await generateText({
-      model: provider(),
-      messages: ask,
-      temperature: 0,
-    });
-    assert.equal(text, paris);
-    assert((usage.outputTokens ?? 0) > 0);
-    const result = streamText({ model: provider(), messages: ask, temperature: 0 });
-    let streamed = '';
-    for await (const part of result.textStream) streamed += part;
-    assert.equal(streamed, paris);
-  });
-
-  test('generateObject', async () => {
-    const { object } = await generateObject({
-      model: provider(),
-      schema: City,
-      prompt: 'Paris as JSON',
-      temperature: 0,
-    });
-    assert(City.safeParse(object).success);
-  });
-
-  test('a tool loop: the model calls, the tool runs, the model continues', async () => {
-    const asked: string[] = [];
-    const result = await generateText({
-      model: provider(),
-      prompt: 'What is the weather in Paris?',
-      temperature: 0,
-      toolChoice: 'auto',
-      prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber === 0 ? 'required' : 'none' }),
-      stopWhen: stepCountIs(2),
-      tools: {
-        get_weather: tool({
-          description: 'Get the weather of a city.',
-          inputSchema: z.object({ city: z.string().max(20) }),
-          execute: async ({ city }) => {
-            asked.push(city);
-            return { sky: 'sunny', degrees: 21 };
-          },
-        }),
-      },
-    });
-    assert(asked.length >= 1);
-    assert.equal(result.steps.length, 2);
-    assert(result.text.length > 0);
-  });
-});
-
-describe('LangChain', () => {
-  const chatModel = () =>
-    new ChatOpenAI({
-      model,
-      temperature: 0,
-      maxRetries: 0,
-      apiKey: server.key,
-      configuration: { baseURL: `${server.url}/v1` },
+    test('invoke and stream', async () => {
+      const answer = await chatModel().invoke([new HumanMessage('What is the capital of France?')]);
+      assert.equal(answer.text, paris);
+      let streamed = '';
+      for await (const chunk of await chatModel().stream('What is the capital of France?')) {
+        streamed += chunk.text;
+      }
+      assert.equal(streamed, paris);
     });
 
-  test('invoke and stream', async () => {
-    const answer = await chatModel().invoke([new HumanMessage('What is the capital of France?')]);
-    assert.equal(answer.text, paris);
-    let streamed = '';
-    for await (const chunk of await chatModel().stream('What is the capital of France?')) {
-      streamed += chunk.text;
-    }
-    assert.equal(streamed, paris);
-  });
+    test('withStructuredOutput', async () => {
+      const structured = chatModel().withStructuredOutput(City, {
+        method: 'jsonSchema',
+        name: 'city',
+      });
+      assert(City.safeParse(await structured.invoke('Paris as JSON')).success);
+      const byTool = chatModel().withStructuredOutput(City, {
+        method: 'functionCalling',
+        name: 'city',
+      });
+      assert(City.safeParse(await byTool.invoke('Paris as JSON')).success);
+    });
 
-  test('withStructuredOutput', async () => {
-    const structured = chatModel().withStructuredOutput(City, {
-      method: 'jsonSchema',
-      name: 'city',
+    test('bindTools, and the response to a tool’s result', async () => {
+      const weatherTool = langchainTool(async () => 'sunny', {
+        name: 'get_weather',
+        description: 'Get the weather of a city.',
+        schema: z.object({ city: z.string().max(20) }),
+      });
+      const bound = chatModel().bindTools([weatherTool], { tool_choice: 'required' });
+      const question = new HumanMessage('What is the weather in Paris?');
+      const calling = await bound.invoke([question]);
+      const call = calling.tool_calls?.[0];
+      assert.equal(call?.name, 'get_weather');
+      const result = new ToolMessage({ content: 'sunny', tool_call_id: call?.id ?? '' });
+      const after = await chatModel().invoke([question, calling, result]);
+      assert(after.text.length > 0);
     });
-    assert(City.safeParse(await structured.invoke('Paris as JSON')).success);
-    const byTool = chatModel().withStructuredOutput(City, {
-      method: 'functionCalling',
-      name: 'city',
-    });
-    assert(City.safeParse(await byTool.invoke('Paris as JSON')).success);
-  });
-
-  test('bindTools, and the response to a tool’s result', async () => {
-    const weatherTool = langchainTool(async () => 'sunny', {
-      name: 'get_weather',
-      description: 'Get the weather of a city.',
-      schema: z.object({ city: z.string().max(20) }),
-    });
-    const bound = chatModel().bindTools([weatherTool], { tool_choice: 'required' });
-    const question = new HumanMessage('What is the weather in Paris?');
-    const calling = await bound.invoke([question]);
-    const call = calling.tool_calls?.[0];
-    assert.equal(call?.name, 'get_weather');
-    const result = new ToolMessage({ content: 'sunny', tool_call_id: call?.id ?? '' });
-    const after = await chatModel().invoke([question, calling, result]);
-    assert(after.text.length > 0);
   });
 });

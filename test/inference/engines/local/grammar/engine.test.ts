@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { before, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-compiler.ts';
 import { toToolGrammar } from '#inference/engines/local/grammar/tool-grammar.ts';
@@ -70,66 +70,68 @@ const toolCalls = [{ parallel: false }, { parallel: true }].map((options) => ({
 const temperatures = [0, 1.5];
 let outcomes: EngineOutcome[] = [];
 
-before(async () => {
-  const file = fileURLToPath(
-    new URL('../../../../support/grammar/engine-child.ts', import.meta.url),
-  );
-  const child = fork(file, { env: { ...process.env, UV_THREADPOOL_SIZE: '1' } });
-  const failed = once(child, 'exit').then(([code]) => {
-    throw new Error(`the engine ended with ${code}`);
+describe('a grammar in the engine', () => {
+  before(async () => {
+    const file = fileURLToPath(
+      new URL('../../../../support/grammar/engine-child.ts', import.meta.url),
+    );
+    const child = fork(file, { env: { ...process.env, UV_THREADPOOL_SIZE: '1' } });
+    const failed = once(child, 'exit').then(([code]) => {
+      throw new Error(`the engine ended with ${code}`);
+    });
+    failed.catch(() => {});
+    await Promise.race([once(child, 'message'), failed]);
+    const tasks = [...subjects, ...toolCalls].flatMap(({ grammar, accepts, rejects }) =>
+      temperatures.map(
+        (temperature): EngineTask => ({
+          grammar,
+          temperature,
+          prompt: 'Answer in JSON.',
+          maxTokens: 160,
+          texts: [...accepts, ...rejects],
+        }),
+      ),
+    );
+    child.send(tasks);
+    [outcomes] = await Promise.race([once(child, 'message'), failed]);
   });
-  failed.catch(() => {});
-  await Promise.race([once(child, 'message'), failed]);
-  const tasks = [...subjects, ...toolCalls].flatMap(({ grammar, accepts, rejects }) =>
-    temperatures.map(
-      (temperature): EngineTask => ({
-        grammar,
-        temperature,
-        prompt: 'Answer in JSON.',
-        maxTokens: 160,
-        texts: [...accepts, ...rejects],
-      }),
-    ),
-  );
-  child.send(tasks);
-  [outcomes] = await Promise.race([once(child, 'message'), failed]);
-});
 
-for (const [index, { name, accepts, rejects }] of subjects.entries()) {
-  test(`llama.cpp reads a grammar as we mean it: ${name}`, () => {
-    const expected = [...accepts.map(() => true), ...rejects.map(() => false)];
-    assert.deepEqual(outcomes[index * 2]!.belongs, expected);
+  for (const [index, { name, accepts, rejects }] of subjects.entries()) {
+    test(`llama.cpp reads a grammar as we mean it: ${name}`, () => {
+      const expected = [...accepts.map(() => true), ...rejects.map(() => false)];
+      assert.deepEqual(outcomes[index * 2]!.belongs, expected);
+    });
+  }
+
+  for (const [index, { name, schema }] of subjects.entries()) {
+    test(`a tiny model writes what validates: ${name}`, () => {
+      const validate = createValidator(schema);
+      const mine = outcomes.slice(index * 2, index * 2 + 2);
+      assert.equal(mine.length, 2);
+      for (const { text, completed } of mine) {
+        if (completed) assert.ok(validate(JSON.parse(text)), text);
+      }
+    });
+  }
+
+  for (const [index, { options }] of toolCalls.entries()) {
+    test(`a tiny model writes tool calls that validate: ${JSON.stringify(options)}`, () => {
+      const validate = createValidator(toolSchema);
+      const from = (subjects.length + index) * 2;
+      for (const { text: whole, completed } of outcomes.slice(from, from + 2)) {
+        if (!completed) continue;
+        const calls = [...whole.matchAll(/<tool_call>\n?(\{.*?\})\n?<\/tool_call>/g)];
+        assert.equal(calls.map(([call]) => call).join('\n'), whole);
+        assert.ok(calls.length >= 1 && (options.parallel || calls.length === 1), whole);
+        for (const [call, body] of calls) assert.ok(validate(JSON.parse(body!)), call);
+      }
+    });
+  }
+
+  test('nearly every response ends within the token limit', () => {
+    const completed = outcomes.filter((outcome) => outcome.completed);
+    const open = outcomes.filter((outcome) => !outcome.completed).map(({ text }) => text);
+    assert.equal(outcomes.length, (subjects.length + toolCalls.length) * 2);
+    assert.ok(completed.length >= outcomes.length * 0.8, open.join('\n'));
   });
-}
-
-for (const [index, { name, schema }] of subjects.entries()) {
-  test(`a tiny model writes what validates: ${name}`, () => {
-    const validate = createValidator(schema);
-    const mine = outcomes.slice(index * 2, index * 2 + 2);
-    assert.equal(mine.length, 2);
-    for (const { text, completed } of mine) {
-      if (completed) assert.ok(validate(JSON.parse(text)), text);
-    }
-  });
-}
-
-for (const [index, { options }] of toolCalls.entries()) {
-  test(`a tiny model writes tool calls that validate: ${JSON.stringify(options)}`, () => {
-    const validate = createValidator(toolSchema);
-    const from = (subjects.length + index) * 2;
-    for (const { text: whole, completed } of outcomes.slice(from, from + 2)) {
-      if (!completed) continue;
-      const calls = [...whole.matchAll(/<tool_call>\n?(\{.*?\})\n?<\/tool_call>/g)];
-      assert.equal(calls.map(([call]) => call).join('\n'), whole);
-      assert.ok(calls.length >= 1 && (options.parallel || calls.length === 1), whole);
-      for (const [call, body] of calls) assert.ok(validate(JSON.parse(body!)), call);
-    }
-  });
-}
-
-test('nearly every response ends within the token limit', () => {
-  const completed = outcomes.filter((outcome) => outcome.completed);
-  const open = outcomes.filter((outcome) => !outcome.completed).map(({ text }) => text);
-  assert.equal(outcomes.length, (subjects.length + toolCalls.length) * 2);
-  assert.ok(completed.length >= outcomes.length * 0.8, open.join('\n'));
 });
