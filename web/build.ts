@@ -1,11 +1,12 @@
 // Builds the dashboard, then the guide, each into a folder named after the version of its sources, with compressed
 // copies of all assets. The server runs this in a child process; `npm run build:web` runs it by hand. Does nothing
-// for a build that exists. A production checkout lacks the build tools, so it builds in a copy that has them.
+// for a build that exists, and waits for a process that builds already. A production checkout lacks the build tools, so it builds in a copy that has them.
 
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { lockFile } from '#lib/computer/file-lock.ts';
 import { isBuilt, toBuildFolder, toHelpFolder, webFolder } from '#server/dashboard-build.ts';
 import { buildInCopy, hasBuildTools } from './build-in-copy.ts';
 
@@ -15,18 +16,33 @@ const builds = dirname(dashboard);
 /** Servers of earlier versions may still serve from their folders. */
 const keptBuilds = 3;
 
-/** Each process has its own: several may build the same version. */
+/** Named after the process, because one that was killed leaves its own behind. */
 const working = join(builds, `.building-${process.pid}`);
 
-if (!isBuilt(dashboard) || !isBuilt(help)) {
+const lockName = '.lock';
+/** A build takes half a minute on one slow core. One in a copy installs its dependencies first. */
+const maxBuildMs = 600_000;
+
+if (!isBuilt(dashboard) || !isBuilt(help)) await buildAlone();
+await prune();
+
+/** Servers that start together each run this program, and each build takes ten seconds of CPU time: one of them builds. */
+async function buildAlone(): Promise<void> {
+  await mkdir(builds, { recursive: true });
+  const lock = lockFile(join(builds, lockName), maxBuildMs);
+  if (lock === null)
+    throw new Error(
+      `Another process has been building in ${builds} for ${maxBuildMs / 1000} seconds.`,
+    );
   try {
+    if (isBuilt(dashboard) && isBuilt(help)) return;
     if (hasBuildTools()) await buildHere();
     else await buildInCopy(working, builds);
   } finally {
     await rm(working, { recursive: true, force: true });
+    lock.release();
   }
 }
-await prune();
 
 async function buildHere(): Promise<void> {
   await buildOnce(dashboard, async (outDir) => {
@@ -47,11 +63,8 @@ async function buildOnce(target: string, run: (outDir: string) => Promise<void>)
   if (isBuilt(target)) return;
   await run(working);
   await compress(join(working, 'assets'));
-  await mkdir(builds, { recursive: true });
-  await rename(working, target).catch((error: NodeJS.ErrnoException) => {
-    // Another process may have finished the same build. Its result is equal, so ours is discarded.
-    if (!isBuilt(target)) throw error;
-  });
+  await rename(working, target);
+  console.log(`Built ${target}.`);
 }
 
 /** Hashes of the scripts inside the pages, which the content security policy lists. */
@@ -82,7 +95,7 @@ async function compress(folder: string): Promise<void> {
 }
 
 async function prune(): Promise<void> {
-  const names = await readdir(builds);
+  const names = (await readdir(builds)).filter((name) => name !== lockName);
   const dated = await Promise.all(
     names.map(async (name) => ({ name, at: (await stat(join(builds, name))).mtimeMs })),
   );

@@ -28,6 +28,7 @@ import { openParts, type Parts } from '#server/parts/parts.ts';
 import millrace from '../../package.json' with { type: 'json' };
 import { createApp } from './app.ts';
 import { startChores } from './chores.ts';
+import type { DashboardBuild } from './dashboard-build.ts';
 import { claimDataDirectory } from './data-directory.ts';
 import type { Phase } from './ops.ts';
 import { stopParts } from './stop.ts';
@@ -66,6 +67,8 @@ export interface StartOptions {
   ownsDataDir?: boolean;
   /** Less than the standard cost only in tests. */
   passwordCost?: PasswordCost;
+  /** Tests share one between the servers of a process: finding its folder takes 25 ms of a start. */
+  dashboard?: DashboardBuild;
 }
 
 interface ServerState {
@@ -75,10 +78,10 @@ interface ServerState {
 
 export async function startServer(
   { config, presetApiKey }: LoadedConfig,
-  { clock = systemClock, ownsDataDir = true, passwordCost }: StartOptions = {},
+  { clock = systemClock, ownsDataDir = true, passwordCost, dashboard }: StartOptions = {},
 ): Promise<RunningServer> {
   const lock = claimDataDirectory(config, ownsDataDir);
-  const parts = await openParts(config, clock, passwordCost);
+  const parts = await openParts(config, clock, { passwordCost, dashboard });
   const { accounts, models, cloud } = parts;
   // First, because it takes longest.
   if (config.inference.preload) preload(parts);

@@ -8,31 +8,31 @@ import {
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder, runMillrace } from '#test/support/process.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const model = 'hermes3-8b';
 const apiKey = 'sk-of-the-upstream';
-const home = makeFolder();
-let upstream: ScriptedUpstream;
-let server: TestServer;
-
-before(async () => {
-  upstream = await startScriptedUpstream({ apiKey });
-  server = await startTestServer();
-  const link = server.setupLink ?? '';
-  const { code, stderr } = await run(['login', '--link', link, '--email', 'me@example.com'], {
-    input: `${password}\n`,
-  });
-  assert.equal(code, 0, stderr);
-});
-after(() => upstream.close());
-
-const run = (parameters: string[], { input = '' } = {}) =>
-  runMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
-const backends = (...parameters: string[]) => run(['backends', ...parameters]);
-
 describe('millrace backends', () => {
+  const home = makeFolder();
+  let upstream: ScriptedUpstream;
+  let server: TestServer;
+
+  before(async () => {
+    upstream = await startScriptedUpstream({ apiKey });
+    server = await startTestServer();
+    const link = server.setupLink ?? '';
+    const { code, stderr } = await run(['login', '--link', link, '--email', 'me@example.com'], {
+      input: `${password}\n`,
+    });
+    assert.equal(code, 0, stderr);
+  });
+  after(() => upstream.close());
+
+  const run = (parameters: string[], { input = '' } = {}) =>
+    callMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
+  const backends = (...parameters: string[]) => run(['backends', ...parameters]);
+
   it('checks, adds, lists, drains, resumes and removes', async () => {
     const file = join(home, 'key.txt');
     writeFileSync(file, `${apiKey}\n`);
@@ -43,9 +43,9 @@ describe('millrace backends', () => {
     const right = await backends('check', ...about, '--api-key-file', file);
     assert.match(right.stdout, /^It answers, and has scripted\. \(\d+ ms\)\n$/);
 
-    const piped = await run(
+    const piped = await runMillrace(
       ['backends', 'add', ...about, '--name', 'box', '--api-key-file', '-', '--weight', '2'],
-      { input: apiKey },
+      { env: { XDG_CONFIG_HOME: home }, input: apiKey },
     );
     assert.equal(
       piped.stdout,

@@ -11,7 +11,7 @@ import {
 } from '#inference/engines/scripted/server.ts';
 import { toLine, toLines, toText } from '#test/support/batches.ts';
 import { gatewayModel } from '#test/support/gateway.ts';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
 import { startTestServer } from '#test/support/server.ts';
 import { typeMillrace } from '#test/support/terminal.ts';
 import { until } from '#test/support/until.ts';
@@ -34,7 +34,7 @@ describe('millrace batches', () => {
   });
   after(() => upstream.close());
 
-  const run = (...words: string[]) => runMillrace(['batches', ...words], { env });
+  const run = (...words: string[]) => callMillrace(['batches', ...words], { env });
   const json = async (...words: string[]) => {
     const { stdout, stderr } = await run(...words, '--json');
     assert.notEqual(stdout, '', stderr);

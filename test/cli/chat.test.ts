@@ -7,7 +7,7 @@ import {
   type ScriptedUpstreamOptions,
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
 import { ctrlC, ctrlD, typeMillrace } from '#test/support/terminal.ts';
 import { until } from '#test/support/until.ts';
@@ -54,7 +54,7 @@ describe('millrace run and chat', () => {
     for (const upstream of Object.values(upstreams)) await upstream.close();
   });
 
-  const run = (words: string[], input = '') => runMillrace(words, { env, input });
+  const run = (words: string[], input = '') => callMillrace(words, { env, input });
   const lastBody = (id = model) => upstreams[id]?.requests.at(-1)?.body;
 
   test('run prints the answer; the piped text follows the prompt', async () => {
@@ -172,12 +172,12 @@ describe('millrace run and chat', () => {
   test('without --model a signed-in person gets a model with a healthy backend', async () => {
     const { MILLRACE_API_KEY: _, ...session } = env;
     const login = ['login', '--link', server.setupLink ?? '', '--email', 'me@example.com'];
-    await runMillrace(login, { env: session, input: `${password}\n` });
-    const { stdout, stderr } = await runMillrace(['run', 'Hello', '--model', model, '--json'], {
+    await callMillrace(login, { env: session, input: `${password}\n` });
+    const { stdout, stderr } = await callMillrace(['run', 'Hello', '--model', model, '--json'], {
       env: session,
     });
     assert.equal(JSON.parse(stdout).served_by, 'box', stderr);
-    const backends = await runMillrace(['backends', 'list', '--json'], { env: session });
+    const backends = await callMillrace(['backends', 'list', '--json'], { env: session });
     const first = (JSON.parse(backends.stdout) as { model: string; kind: string }[]).find(
       ({ kind }) => kind === 'upstream',
     );

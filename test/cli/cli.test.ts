@@ -4,20 +4,16 @@ import assert from 'node:assert';
 import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import {
-  makeFolder,
-  type RunningProcess,
-  runMillrace,
-  serveMillrace,
-} from '#test/support/process.ts';
+import { callMillrace, makeFolder, runMillrace } from '#test/support/process.ts';
+import { startTestServer, type TestServer } from '#test/support/server.ts';
 
 const root = join(import.meta.dirname, '../..');
 
 describe('the CLI', () => {
-  let server: RunningProcess;
+  let server: TestServer;
   let env: Record<string, string>;
   before(async () => {
-    server = await serveMillrace();
+    server = await startTestServer();
     env = { HOME: makeFolder(), MILLRACE_URL: server.url };
   });
 
@@ -36,7 +32,7 @@ describe('the CLI', () => {
   });
 
   test('a command that needs a session says how to sign in', async () => {
-    const { code, stderr } = await runMillrace(['keys', 'list'], { env });
+    const { code, stderr } = await callMillrace(['keys', 'list'], { env });
     assert.deepEqual([code, stderr], [1, 'Not signed in. Run `./millrace login`.\n']);
   });
 
@@ -51,37 +47,37 @@ describe('the CLI', () => {
   });
 
   test('the set-up link signs in; keys are created, listed, limited, used and revoked', async () => {
-    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
-    const joined = await runMillrace(['login', '--link', link, '--email', 'me@example.com'], {
+    const link = server.setupLink ?? '';
+    const joined = await callMillrace(['login', '--link', link, '--email', 'me@example.com'], {
       env,
       input: 'a long enough password\n',
     });
     assert.equal(joined.code, 0, joined.stderr);
     const file = join(env.HOME as string, '.config', 'millrace', 'session.json');
     assert.equal(statSync(file).mode & 0o777, 0o600);
-    const who = await runMillrace(['whoami'], { env });
+    const who = await callMillrace(['whoami'], { env });
     assert.equal(who.stdout, `me@example.com (owner) on ${server.url}\n`);
     const elsewhere = { ...env, HOME: makeFolder() };
     const folder = join(elsewhere.HOME, '.config', 'millrace');
     mkdirSync(folder, { recursive: true });
     const saved = JSON.parse(readFileSync(file, 'utf8')) as { session: string };
     writeFileSync(join(folder, 'session.json'), JSON.stringify({ ...saved, session: 'ended' }));
-    const ended = await runMillrace(['whoami'], { env: elsewhere });
+    const ended = await callMillrace(['whoami'], { env: elsewhere });
     assert.equal(ended.stderr, 'Your session has ended. Run `./millrace login`.\n');
 
-    const again = await runMillrace(['login', '--link', link, '--email', 'you@example.com'], {
+    const again = await callMillrace(['login', '--link', link, '--email', 'you@example.com'], {
       env,
     });
     assert.equal(again.code, 1);
     assert.equal(again.stderr, 'This link was used or has expired. Ask for a new one.\n');
 
-    const made = await runMillrace(
+    const made = await callMillrace(
       ['keys', 'create', 'ci', '--scope', 'inference', '--expires', '30d', '--concurrent', '2'],
       { env },
     );
     const key = made.stdout.trim();
     assert.match(key, /^secret_ci_[0-9a-f]{32}\.[A-Za-z0-9]{32}$/);
-    const models = await runMillrace(['models', 'list'], {
+    const models = await callMillrace(['models', 'list'], {
       env: { ...env, MILLRACE_API_KEY: key },
     });
     assert(models.stdout.includes('hermes3-405b'));
@@ -90,13 +86,13 @@ describe('the CLI', () => {
       ['--scope', 'all', /Allowed choices are inference, cloud\./],
       ['--expires', '2020-01-01', /Give a time in the future, such as 90d\./],
     ] as const) {
-      const refused = await runMillrace(['keys', 'create', 'odd', option, word], { env });
+      const refused = await callMillrace(['keys', 'create', 'odd', option, word], { env });
       assert.equal(refused.code, 2);
       assert.match(refused.stderr, text);
     }
 
     const limit = (...options: string[]) =>
-      runMillrace(['keys', 'limit', 'ci', ...options], { env });
+      callMillrace(['keys', 'limit', 'ci', ...options], { env });
     const limited = await limit(
       '--requests-per-minute',
       '60',
@@ -109,10 +105,10 @@ describe('the CLI', () => {
     const freed = await limit('--concurrent', 'none', '--tokens-per-minute', '9000');
     assert.equal(freed.stdout, 'ci: 60 rpm, 9000 tpm, $2.50 a month\n');
     assert.deepEqual([(await limit()).code, (await limit('--budget', '0')).code], [2, 2]);
-    const table = await runMillrace(['keys', 'list'], { env });
+    const table = await callMillrace(['keys', 'list'], { env });
     assert.match(table.stdout, /^\S+ +ci .* 60 rpm, 9000 tpm, \$2\.50 a month +\$0\.00$/m);
 
-    const account = (...options: string[]) => runMillrace(['limits', ...options], { env });
+    const account = (...options: string[]) => callMillrace(['limits', ...options], { env });
     const bounded = await account('set', '--concurrent', '50', '--budget', '100');
     assert.match(
       bounded.stdout,
@@ -121,11 +117,11 @@ describe('the CLI', () => {
     assert.equal((await account('show')).stdout, bounded.stdout);
     assert.equal((await account('set')).code, 2);
 
-    const list = await runMillrace(['keys', 'list', '--json'], { env });
+    const list = await callMillrace(['keys', 'list', '--json'], { env });
     const { id } = (JSON.parse(list.stdout) as { id: string; label: string }[]).find(
       ({ label }) => label === 'ci',
     ) as { id: string };
-    const unconfirmed = await runMillrace(['keys', 'revoke', id], { env, input: 'y\n' });
+    const unconfirmed = await callMillrace(['keys', 'revoke', id], { env, input: 'y\n' });
     assert.deepEqual(
       [unconfirmed.code, unconfirmed.stderr],
       [
@@ -133,11 +129,11 @@ describe('the CLI', () => {
         `Revoke API key ci (${id})? New requests with it will be refused, and its batches cancelled. Standard input is not a terminal, so this needs --yes. Nothing was changed.\n`,
       ],
     );
-    const unknown = await runMillrace(['keys', 'revoke', 'cd', '--yes'], { env });
+    const unknown = await callMillrace(['keys', 'revoke', 'cd', '--yes'], { env });
     assert.match(unknown.stderr, /^There is no API key cd\. /);
-    const revoked = await runMillrace(['keys', 'revoke', 'ci', '--yes'], { env });
+    const revoked = await callMillrace(['keys', 'revoke', 'ci', '--yes'], { env });
     assert.equal(revoked.stdout, 'Revoked API key ci.\n', revoked.stderr);
-    const refused = await runMillrace(['models', 'list'], {
+    const refused = await callMillrace(['models', 'list'], {
       env: { ...env, MILLRACE_API_KEY: key },
     });
     assert.equal(refused.code, 1);
@@ -145,7 +141,7 @@ describe('the CLI', () => {
   });
 
   test('email and password can come from a pipe, in one piece', async () => {
-    const signedIn = await runMillrace(['login'], {
+    const signedIn = await callMillrace(['login'], {
       env,
       input: 'me@example.com\na long enough password\n',
     });
@@ -158,7 +154,7 @@ describe('the CLI', () => {
       [['login'], 'Email'],
       [['login', '--email', 'me@example.com'], 'Password'],
     ] as const) {
-      const { code, stderr } = await runMillrace([...args], { env });
+      const { code, stderr } = await callMillrace([...args], { env });
       assert.deepEqual(
         [code, stderr],
         [1, `Standard input ended before the answer to "${question}".\n`],
@@ -169,7 +165,7 @@ describe('the CLI', () => {
   test('a generated private key is saved to ~/.ssh, for its owner only, and never overwritten', async () => {
     const cwd = makeFolder();
     const folder = join(env.HOME as string, '.ssh');
-    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const { key } = server;
     const withKey = { env: { ...env, MILLRACE_API_KEY: key }, cwd };
     const generate = (...words: string[]) =>
       runMillrace(['ssh-keys', 'generate', ...words], withKey);
@@ -195,9 +191,9 @@ describe('the CLI', () => {
   });
 
   test('an SSH key is deleted by name or id, with --yes without a terminal', async () => {
-    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const { key } = server;
     const run = (...words: string[]) =>
-      runMillrace(['ssh-keys', ...words], {
+      callMillrace(['ssh-keys', ...words], {
         env: { ...env, MILLRACE_API_KEY: key },
         input: 'y\n',
       });
@@ -212,12 +208,12 @@ describe('the CLI', () => {
   });
 
   test('a server that does not respond is named', async () => {
-    const lost = await runMillrace(['models', 'list'], {
+    const lost = await callMillrace(['models', 'list'], {
       env: { MILLRACE_URL: 'http://127.0.0.1:9', MILLRACE_API_KEY: 'x' },
     });
     assert.equal(lost.code, 1);
     assert.match(lost.stderr, /^Can't reach the server at http:\/\/127\.0\.0\.1:9 \(/);
-    const mistyped = await runMillrace(['models', 'list'], { env: { MILLRACE_URL: 'localhost' } });
+    const mistyped = await callMillrace(['models', 'list'], { env: { MILLRACE_URL: 'localhost' } });
     assert.equal(mistyped.code, 2);
     assert.match(mistyped.stderr, /^MILLRACE_URL is localhost\. Set it to a URL such as http:/);
   });
@@ -252,7 +248,7 @@ describe('the CLI', () => {
   test('gpu build on a computer without a GPU says so before it asks for compilers', async () => {
     const folder = makeFolder();
     writeFileSync(join(folder, 'nvidia-smi'), '#!/bin/sh\nexit 9\n', { mode: 0o755 });
-    const { code, stderr } = await runMillrace(['gpu', 'build'], {
+    const { code, stderr } = await callMillrace(['gpu', 'build'], {
       env: { PATH: `${folder}:${process.env.PATH}` },
     });
     assert.equal(code, 1);

@@ -7,6 +7,7 @@ import { before, describe, test } from 'node:test';
 import type { Instance } from '#cloud/schema.ts';
 import { publicKey } from '#test/support/cloud/cloud.ts';
 import {
+  callMillrace,
   makeFolder,
   type RunningProcess,
   runMillrace,
@@ -19,7 +20,7 @@ const password = 'correct horse battery';
 describe('the CLI and instances', () => {
   let env: Record<string, string>;
   let server: RunningProcess;
-  const run = (...words: string[]) => runMillrace(words, { env });
+  const run = (...words: string[]) => callMillrace(words, { env });
   before(async () => {
     const folder = makeFolder();
     const config = join(folder, 'millrace.yaml');
@@ -67,7 +68,7 @@ describe('the CLI and instances', () => {
     assert.equal((await run('instances', 'restart', 'box')).code, 0);
     const terminate = ['instances', 'terminate', launched.stdout.slice(0, 8)];
     for (const input of ['n\n', 'y\n', '']) {
-      const refused = await runMillrace(terminate, { env, input });
+      const refused = await callMillrace(terminate, { env, input });
       assert.deepEqual([refused.code, refused.stdout], [1, '']);
       assert.match(
         refused.stderr,
@@ -93,8 +94,8 @@ describe('the CLI and instances', () => {
 
     assert.match((await run('instances', 'logs', 'new')).stderr, /^Not signed in\./);
     const home = { ...env, HOME: makeFolder() };
-    await runMillrace(['login', '--email', email], { env: home, input: `${password}\n` });
-    const logs = await runMillrace(['instances', 'logs', 'new'], { env: home });
+    await callMillrace(['login', '--email', email], { env: home, input: `${password}\n` });
+    const logs = await callMillrace(['instances', 'logs', 'new'], { env: home });
     assert.equal(logs.stdout, `machine ${id} booted\n`, logs.stderr);
   });
 
@@ -195,7 +196,7 @@ describe('the CLI and instances', () => {
       /^Created filesystem data \([0-9a-f]{32}\)\. Instances mount it at \/lambda\/nfs/,
     );
     assert.match((await run('filesystems', 'list')).stdout, /data +us-west-1/);
-    const refused = await runMillrace(['filesystems', 'delete', 'data'], { env, input: 'y\n' });
+    const refused = await callMillrace(['filesystems', 'delete', 'data'], { env, input: 'y\n' });
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /^Delete filesystem data and everything in it\? .* needs --yes\./);
     assert.equal((await run('filesystems', 'delete', 'data', '--yes')).code, 0);

@@ -5,11 +5,11 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
 import { needs } from '#test/support/programs.ts';
 
 async function writeScript(shell: string): Promise<string> {
-  const { code, stdout, stderr } = await runMillrace(['completion', shell]);
+  const { code, stdout, stderr } = await callMillrace(['completion', shell]);
   assert.equal(code, 0, stderr);
   const file = join(makeFolder(), `millrace.${shell}`);
   writeFileSync(file, stdout);
@@ -40,11 +40,11 @@ describe('millrace completion', () => {
 
   test('every script names every command, and descriptions can not end a string', async () => {
     for (const shell of ['zsh', 'fish']) {
-      const { stdout } = await runMillrace(['completion', shell]);
+      const { stdout } = await callMillrace(['completion', shell]);
       for (const word of ['doctor', 'instances', 'rename', '--watch'])
         assert(stdout.includes(word.replace('--', '')), `${shell} ${word}`);
       assert.match(stdout, shell === 'zsh' ? /server'\\''s disk/ : /server\\'s disk/);
     }
-    assert.equal((await runMillrace(['completion', 'tcsh'])).code, 2);
+    assert.equal((await callMillrace(['completion', 'tcsh'])).code, 2);
   });
 });

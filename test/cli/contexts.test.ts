@@ -6,7 +6,8 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder, runMillrace } from '#test/support/process.ts';
+import { startTestServer } from '#test/support/server.ts';
 
 describe('contexts', () => {
   let home: string;
@@ -17,7 +18,13 @@ describe('contexts', () => {
   });
   let otherUrl: string;
   const run = (args: string[], env: Record<string, string> = {}, input = '') =>
-    runMillrace(args, { env: { XDG_CONFIG_HOME: home, ...env }, input });
+    callMillrace(args, { env: { XDG_CONFIG_HOME: home, ...env }, input });
+  /** Its standard input is a file to it, which a thread has not. */
+  const addContext = () =>
+    runMillrace(['context', 'add', 'ci', `${otherUrl}/`, '--api-key-file', '-'], {
+      env: { XDG_CONFIG_HOME: home },
+      input: 'k\n',
+    });
   const file = () => join(home, 'millrace', 'session.json');
 
   before(async () => {
@@ -31,11 +38,7 @@ describe('contexts', () => {
   });
 
   test('are added, listed, used and removed, and the file is for its owner alone', async () => {
-    const added = await run(
-      ['context', 'add', 'ci', `${otherUrl}/`, '--api-key-file', '-'],
-      {},
-      'k\n',
-    );
+    const added = await addContext();
     assert.equal(added.code, 0, added.stderr);
     assert.equal(statSync(file()).mode & 0o777, 0o600);
     await run(['context', 'add', 'far', 'https://far.example']);
@@ -58,7 +61,7 @@ describe('contexts', () => {
   });
 
   test('--context and MILLRACE_CONTEXT choose one for a command, with its credentials alone', async () => {
-    await run(['context', 'add', 'ci', otherUrl, '--api-key-file', '-'], {}, 'k\n');
+    await addContext();
     await run(['context', 'add', 'bare', otherUrl]);
     const elsewhere = { MILLRACE_URL: 'http://127.0.0.1:9', MILLRACE_API_KEY: 'of-elsewhere' };
     for (const [args, env] of [
@@ -75,11 +78,11 @@ describe('contexts', () => {
   });
 
   test('a sign-in belongs to its context, and files of earlier versions stay valid', async () => {
-    const server = await serveMillrace();
+    const server = await startTestServer();
     mkdirSync(join(home, 'millrace'));
     const old = { url: otherUrl, session: 'old-session', device: null };
     writeFileSync(file(), JSON.stringify(old));
-    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const link = server.setupLink ?? '';
     const login = ['login', '--context', 'prod', '--link', link, '--email', 'me@example.com'];
     const joined = await run(login, {}, 'a long enough password\n');
     assert.equal(joined.code, 0, joined.stderr);
@@ -98,8 +101,8 @@ describe('contexts', () => {
   });
 
   test('an API key from the environment is not saved by a sign-in', async () => {
-    const server = await serveMillrace();
-    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const server = await startTestServer();
+    const link = server.setupLink ?? '';
     const login = ['login', '--link', link, '--email', 'me@example.com'];
     const env = { MILLRACE_API_KEY: 'of-the-environment' };
     assert.equal((await run(login, env, 'a long enough password\n')).code, 0);

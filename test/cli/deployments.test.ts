@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { DeploymentView } from '#deployments/schema.ts';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
 import { password, startTestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -14,7 +14,7 @@ const home = makeFolder();
 const model = 'hermes3-8b';
 
 const run = (parameters: string[], input = '') =>
-  runMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
+  callMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
 const program = ['--engine', 'command', '--program', process.execPath, '--arg', engine];
 
 async function show(): Promise<DeploymentView> {

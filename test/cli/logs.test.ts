@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createLogFile, toLogFile, toPreviousLogFile } from '#lib/telemetry/log-file.ts';
 import { formatLogLine } from '#lib/telemetry/log-format.ts';
-import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder, serveMillrace } from '#test/support/process.ts';
 import { ctrlC, typeMillrace } from '#test/support/terminal.ts';
 import { until } from '#test/support/until.ts';
 
@@ -36,7 +36,7 @@ describe('millrace logs', () => {
     assert.doesNotMatch(readFileSync(file, 'utf8'), /must-not-be-logged|a secret prompt/);
 
     const where = ['--data-dir', server.dataDir];
-    const { code, stdout } = await runMillrace(['logs', ...where]);
+    const { code, stdout } = await callMillrace(['logs', ...where]);
     assert.equal(code, 0);
     const lines = stdout
       .trimEnd()
@@ -45,9 +45,12 @@ describe('millrace logs', () => {
     assert(lines.some(({ request_id, status }) => request_id === id && status === 401));
     assert(server.stderr().includes(stdout.trimEnd().split('\n')[0] ?? ''), 'stderr has the same');
 
-    const text = await runMillrace(['logs', '--text', '-n', '1', ...where]);
+    const text = await callMillrace(['logs', '--text', '-n', '1', ...where]);
     assert.match(text.stdout, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \w+ .*\n$/);
-    assert.match((await runMillrace(['logs', '--text', ...where])).stdout, / POST \S+ 401 \S+ ms /);
+    assert.match(
+      (await callMillrace(['logs', '--text', ...where])).stdout,
+      / POST \S+ 401 \S+ ms /,
+    );
   });
 
   test('-f goes on after the file was rotated, and ends at Ctrl-C', async () => {
@@ -70,7 +73,7 @@ describe('millrace logs', () => {
       ['later', ctrlC],
     );
     assert.equal(code, 130, screen);
-    const all = await runMillrace(['logs', '-n', '1000', '--data-dir', dataDir]);
+    const all = await callMillrace(['logs', '-n', '1000', '--data-dir', dataDir]);
     const messages = all.stdout
       .trimEnd()
       .split('\n')
@@ -79,7 +82,7 @@ describe('millrace logs', () => {
   });
 
   test('says where it looked if there is no log', async () => {
-    const { code, stderr } = await runMillrace(['logs', '--data-dir', makeFolder()]);
+    const { code, stderr } = await callMillrace(['logs', '--data-dir', makeFolder()]);
     assert.equal(code, 1);
     assert.match(stderr, /^There is no log at \S+server\.log\. Run this on the server's computer/);
   });

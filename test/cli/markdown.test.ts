@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { createMarkdown } from '#cli/chat/markdown.ts';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
 import { startSayingUpstream } from '#test/support/saying-upstream.ts';
 import { startTestServer } from '#test/support/server.ts';
 import { typeMillrace } from '#test/support/terminal.ts';
@@ -93,7 +93,7 @@ describe('markdown on a terminal', () => {
     assert(!shown.raw.includes('**'), shown.raw);
     const plain = await typeMillrace({ ...env, NO_COLOR: '1' }, words, ['It is', '\u0004']);
     assert(plain.raw.includes('# Title\r\nIt is **bold**.'), plain.raw);
-    const piped = await runMillrace(words, { env });
+    const piped = await callMillrace(words, { env });
     assert.equal(piped.stdout, '# Title\nIt is **bold**.\n');
   });
 });

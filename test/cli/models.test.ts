@@ -10,6 +10,7 @@ import { createPlainLines, createRate, describeBytes } from '#cli/progress.ts';
 import { toDuration, toSize } from '#lib/text/format.ts';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
+import { callMillrace } from '#test/support/process.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -17,47 +18,57 @@ const model = 'llama3.2-3b-instruct';
 const repo = 'bartowski/Llama-3.2-3B-Instruct-GGUF';
 const name = `${repo.replace('/', '--')}/Llama-3.2-3B-Instruct-Q4_K_M.gguf`;
 
-let hub: TestHub;
-let server: TestServer;
-let home: string;
-
-before(async () => {
-  hub = await startHub();
-  hub.add(repo, {
-    'Llama-3.2-3B-Instruct-Q4_K_M.gguf': randomGguf(200_000),
-    'Llama-3.2-3B-Instruct-Q8_0.gguf': randomGguf(400_000),
-  });
-  server = await startTestServer({
-    config: { models: { hub_url: hub.url, disk_reserve_gib: 0 }, inference: { preload: false } },
-  });
-  home = await mkdtemp(join(tmpdir(), 'millrace-home-'));
-  const login = millrace(['login', '--link', server.setupLink ?? '', '--email', 'me@example.com']);
-  login.child.stdin?.end(`${password}\n`);
-  assert.equal((await login.ended).code, 0);
-});
-
-after(() => rm(home, { recursive: true, force: true }));
-
-function millrace(parameters: string[]) {
-  const child = spawn(process.execPath, ['src/main.js', ...parameters], {
-    env: { PATH: process.env.PATH, XDG_CONFIG_HOME: home },
-  });
-  const output = { out: '', err: '' };
-  child.stdout.on('data', (chunk) => {
-    output.out += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    output.err += chunk;
-  });
-  const ended = new Promise<{ code: number | null; out: string; err: string }>((done) => {
-    child.once('close', (code) => done({ code, ...output }));
-  });
-  return { child, output, ended };
-}
-
-const run = (...parameters: string[]) => millrace(['models', ...parameters]).ended;
-
 describe('millrace models', () => {
+  let hub: TestHub;
+  let server: TestServer;
+  let home: string;
+
+  before(async () => {
+    hub = await startHub();
+    hub.add(repo, {
+      'Llama-3.2-3B-Instruct-Q4_K_M.gguf': randomGguf(200_000),
+      'Llama-3.2-3B-Instruct-Q8_0.gguf': randomGguf(400_000),
+    });
+    server = await startTestServer({
+      config: { models: { hub_url: hub.url, disk_reserve_gib: 0 }, inference: { preload: false } },
+    });
+    home = await mkdtemp(join(tmpdir(), 'millrace-home-'));
+    const login = millrace([
+      'login',
+      '--link',
+      server.setupLink ?? '',
+      '--email',
+      'me@example.com',
+    ]);
+    login.child.stdin?.end(`${password}\n`);
+    assert.equal((await login.ended).code, 0);
+  });
+
+  after(() => rm(home, { recursive: true, force: true }));
+
+  function millrace(parameters: string[]) {
+    const child = spawn(process.execPath, ['src/main.js', ...parameters], {
+      env: { PATH: process.env.PATH, XDG_CONFIG_HOME: home },
+    });
+    const output = { out: '', err: '' };
+    child.stdout.on('data', (chunk) => {
+      output.out += chunk;
+    });
+    child.stderr.on('data', (chunk) => {
+      output.err += chunk;
+    });
+    const ended = new Promise<{ code: number | null; out: string; err: string }>((done) => {
+      child.once('close', (code) => done({ code, ...output }));
+    });
+    return { child, output, ended };
+  }
+
+  const run = async (...parameters: string[]) => {
+    const env = { XDG_CONFIG_HOME: home, MILLRACE_PROGRAM: 'millrace' };
+    const { code, stdout, stderr } = await callMillrace(['models', ...parameters], { env });
+    return { code, out: stdout, err: stderr };
+  };
+
   it('pulls, lists, shows and removes', async () => {
     const pulled = await run('pull', model);
     assert.equal(pulled.err.includes('100%'), true, pulled.err);

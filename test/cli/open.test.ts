@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
 import { typeMillrace } from '#test/support/terminal.ts';
 
 const url = 'http://127.0.0.1:8099';
@@ -47,20 +47,20 @@ describe('millrace open', () => {
 
   test('prints the address in a pipe, and refuses an unknown page with the known ones', async () => {
     const { env } = makeOpener(0);
-    const piped = await runMillrace(['open', 'playground'], { env });
+    const piped = await callMillrace(['open', 'playground'], { env });
     assert.deepEqual([piped.code, piped.stdout], [0, `${url}/#/playground\n`]);
-    const json = await runMillrace(['open', 'usage', '--json'], { env });
+    const json = await callMillrace(['open', 'usage', '--json'], { env });
     assert.deepEqual(JSON.parse(json.stdout), { url: `${url}/#/usage` });
-    const deployments = await runMillrace(['open', 'deployments'], { env });
+    const deployments = await callMillrace(['open', 'deployments'], { env });
     assert.equal(deployments.stdout, `${url}/#/deployments\n`);
-    const unknown = await runMillrace(['open', 'kitchen'], { env });
+    const unknown = await callMillrace(['open', 'kitchen'], { env });
     assert.equal(unknown.code, 2);
     assert.match(unknown.stderr, /Allowed choices are home, playground, /);
   });
 });
 
 test('audit refuses an unknown action with the known ones', async () => {
-  const { code, stderr } = await runMillrace(['audit', '--action', 'instance.exploded']);
+  const { code, stderr } = await callMillrace(['audit', '--action', 'instance.exploded']);
   assert.equal(code, 2);
   assert.match(stderr, /Known actions: account\.created, .*instance\.created, /);
 });

@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { createHandClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder, runMillrace } from '#test/support/process.ts';
 import { cookieOf, password, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const api = '/dashboard/api';
@@ -126,8 +126,8 @@ test('people are listed, and removed with their keys unless these are kept', asy
   const server = await startTestServer();
   const owner = await server.join();
   const env = { HOME: makeFolder(), MILLRACE_URL: server.url };
-  const run = (...words: string[]) => runMillrace(words, { env });
-  await runMillrace(['login'], { env, input: `${email}\n${password}\n` });
+  const run = (...words: string[]) => callMillrace(words, { env });
+  await callMillrace(['login'], { env, input: `${email}\n${password}\n` });
   for (const name of ['ann', 'bob']) {
     const invited = await owner(`${api}/invitations`, { json: { role: 'member' } });
     const { link } = (await invited.json()) as { link: string };
@@ -160,9 +160,9 @@ test('the CLI is a known device after its first sign-in, also after it has signe
   const server = await startTestServer({ config: { accounts: { login_attempts: 1 } } });
   await server.join();
   const env = { HOME: makeFolder(), MILLRACE_URL: server.url };
-  const signIn = () => runMillrace(['login'], { env, input: `${email}\n${password}\n` });
+  const signIn = () => callMillrace(['login'], { env, input: `${email}\n${password}\n` });
   assert.equal((await signIn()).code, 0);
-  assert.equal((await runMillrace(['logout'], { env })).code, 0);
+  assert.equal((await callMillrace(['logout'], { env })).code, 0);
   for (let n = 0; n < 3; n++) await login(server, 'a guess');
   assert.equal((await login(server, password)).status, 429);
   const again = await signIn();

@@ -7,25 +7,21 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
-import {
-  makeFolder,
-  type RunningProcess,
-  runMillrace,
-  serveMillrace,
-} from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
+import { startTestServer, type TestServer } from '#test/support/server.ts';
 import { ctrlC, typeMillrace } from '#test/support/terminal.ts';
 import millrace from '../../package.json' with { type: 'json' };
 
 describe('millrace status', () => {
-  let server: RunningProcess;
+  let server: TestServer;
   let env: Record<string, string>;
   before(async () => {
-    server = await serveMillrace();
+    server = await startTestServer();
     env = { HOME: makeFolder(), MILLRACE_URL: server.url, PATH: process.env.PATH ?? '' };
   });
 
   test('without a sign-in it says that the server is up, and how to see more', async () => {
-    const { code, stdout } = await runMillrace(['status'], { env });
+    const { code, stdout } = await callMillrace(['status'], { env });
     assert.deepEqual(
       [code, stdout],
       [
@@ -36,16 +32,16 @@ describe('millrace status', () => {
   });
 
   test('signed in, it shows version, machines, spend and backends with their health', async (context) => {
-    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const link = server.setupLink ?? '';
     const login = ['login', '--link', link, '--email', 'me@example.com'];
-    await runMillrace(login, { env, input: 'a long enough password\n' });
+    await callMillrace(login, { env, input: 'a long enough password\n' });
     const upstream = await startScriptedUpstream();
     context.after(() => upstream.close());
     const about = ['hermes3-8b', upstream.url, '--model', 'scripted', '--name', 'box'];
-    const added = await runMillrace(['backends', 'add', ...about], { env });
+    const added = await callMillrace(['backends', 'add', ...about], { env });
     assert.equal(added.code, 0, added.stderr);
 
-    const { code, stdout } = await runMillrace(['status'], { env });
+    const { code, stdout } = await callMillrace(['status'], { env });
     assert.equal(code, 0);
     const month = new Date().toISOString().slice(0, 7);
     assert.deepEqual(stdout.split('\n').slice(0, 3), [
@@ -56,7 +52,7 @@ describe('millrace status', () => {
     assert.match(stdout, /^Models {4}1 with a backend, \d+ answered by the stand-in$/m);
     assert.match(stdout, /^hermes3-8b +box +http:\S+ +healthy +0 +0 +-$/m);
 
-    const json = JSON.parse((await runMillrace(['status', '--json'], { env })).stdout);
+    const json = JSON.parse((await callMillrace(['status', '--json'], { env })).stdout);
     assert.deepEqual([json.status, json.details.version], ['ok', millrace.version]);
     assert.equal(json.details.spend.month, month);
   });
@@ -78,7 +74,7 @@ describe('millrace status', () => {
       ['status', makeFolder()],
       ['whoami', home],
     ] as const) {
-      const { stdout } = await runMillrace([name], {
+      const { stdout } = await callMillrace([name], {
         env: { XDG_CONFIG_HOME, MILLRACE_URL: url },
       });
       assert.match(stdout, /x\ufffd\]0;owned\ufffd/, name);
@@ -91,7 +87,7 @@ describe('millrace status', () => {
     mkdirSync(join(home, 'millrace'));
     const saved = JSON.stringify({ url, session: 'ended' });
     writeFileSync(join(home, 'millrace', 'session.json'), saved);
-    const { code, stdout } = await runMillrace(['status'], {
+    const { code, stdout } = await callMillrace(['status'], {
       env: { XDG_CONFIG_HOME: home, MILLRACE_URL: url },
     });
     assert.equal(code, 0);
@@ -99,18 +95,14 @@ describe('millrace status', () => {
   });
 
   test('--watch shows when the server stops, until Ctrl-C; then status exits 1', async () => {
-    const stop = async () => {
-      server.child.kill('SIGTERM');
-      await server.ended;
-    };
     const { code } = await typeMillrace(
       env,
       ['status', '--watch'],
-      [`up at ${server.url}`, stop],
+      [`up at ${server.url}`, () => server.stop()],
       [`down at ${server.url}`, ctrlC],
     );
     assert.equal(code, 130);
-    const after = await runMillrace(['status'], { env });
+    const after = await callMillrace(['status'], { env });
     assert.equal(after.code, 1);
     assert(after.stdout.startsWith(`Server    down at ${server.url}\nCan't reach the server`));
   });

@@ -3,24 +3,24 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { renderTable, wrapText } from '#cli/output.ts';
-import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
+import { startTestServer } from '#test/support/server.ts';
 import { actionNames } from '../../web/src/audit-log/action-names.ts';
 
 describe('team, audit and firewall', () => {
   let env: Record<string, string>;
-  const run = (...args: string[]) => runMillrace(args, { env });
+  const run = (...args: string[]) => callMillrace(args, { env });
 
   before(async () => {
-    const { url, stdout } = await serveMillrace();
+    const { url, setupLink } = await startTestServer();
     env = { HOME: makeFolder(), MILLRACE_URL: url };
-    const link = /(http\S+#\/join\/\S+)/.exec(stdout())?.[1] ?? '';
-    await join(link, 'owner@example.com', env);
+    await join(setupLink ?? '', 'owner@example.com', env);
   });
 
   async function join(link: string, email: string, environment: Record<string, string>) {
     const login = ['login', '--link', link.trim(), '--email', email];
     const input = 'a long enough password\n';
-    const joined = await runMillrace(login, { env: environment, input });
+    const joined = await callMillrace(login, { env: environment, input });
     assert.equal(joined.code, 0, joined.stderr);
   }
 
@@ -42,11 +42,11 @@ describe('team, audit and firewall', () => {
     const own = { ...env, HOME: makeFolder() };
     await join(link, 'eve@example.com', own);
     const leave = ['team', 'remove', 'eve@example.com'];
-    const asked = await runMillrace(leave, { env: own });
+    const asked = await callMillrace(leave, { env: own });
     assert.match(asked.stderr, /^Leave the account as eve@example\.com, sign out and revoke/);
-    const left = await runMillrace([...leave, '--yes'], { env: own });
+    const left = await callMillrace([...leave, '--yes'], { env: own });
     assert.equal(left.stdout, 'You have left the account. API keys revoked: 0.\n', left.stderr);
-    assert.match((await runMillrace(['whoami'], { env: own })).stderr, /not signed in/i);
+    assert.match((await callMillrace(['whoami'], { env: own })).stderr, /not signed in/i);
     const last = await run('team', 'remove', 'owner@example.com', '--yes');
     assert.equal(last.code, 1);
     assert.match((await run('whoami')).stdout, /owner@example\.com \(owner\)/);

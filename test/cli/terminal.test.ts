@@ -4,7 +4,8 @@ import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub } from '#test/support/hub.ts';
-import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
+import { startTestServer } from '#test/support/server.ts';
 import { ctrlC, ctrlD, type Step, typeMillrace } from '#test/support/terminal.ts';
 import { until } from '#test/support/until.ts';
 
@@ -18,18 +19,18 @@ describe('the CLI on a terminal', () => {
   before(async () => {
     hub = await startHub();
     hub.add('owner/weights', { 'weights-Q4_K_M.gguf': randomGguf(200_000) });
-    const server = await serveMillrace(['--hub-url', hub.url]);
+    const server = await startTestServer({ config: { models: { hub_url: hub.url } } });
     env = { HOME: makeFolder(), MILLRACE_URL: server.url, PATH: process.env.PATH ?? '' };
-    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const link = server.setupLink ?? '';
     const login = ['login', '--link', link, '--email', email];
-    const joined = await runMillrace(login, { env, input: `${password}\n` });
+    const joined = await callMillrace(login, { env, input: `${password}\n` });
     assert.equal(joined.code, 0, joined.stderr);
   });
 
   const type = (words: string[], ...steps: Step[]) => typeMillrace(env, words, ...steps);
 
   const labels = async () => {
-    const { stdout } = await runMillrace(['keys', 'list', '--json'], { env });
+    const { stdout } = await callMillrace(['keys', 'list', '--json'], { env });
     return (JSON.parse(stdout) as { label: string }[]).map(({ label }) => label);
   };
 
@@ -53,7 +54,7 @@ describe('the CLI on a terminal', () => {
   });
 
   test('a destructive command does nothing unless the answer is yes', async () => {
-    const made = await runMillrace(['keys', 'create', 'doomed'], { env });
+    const made = await callMillrace(['keys', 'create', 'doomed'], { env });
     assert.equal(made.code, 0, made.stderr);
     const answers = [
       { key: '\r', code: 1, said: 'Nothing was changed.' },
@@ -71,7 +72,7 @@ describe('the CLI on a terminal', () => {
   });
 
   test('a name in a question can not control the terminal', async () => {
-    const key = (await runMillrace(['keys', 'create', 'cloud'], { env })).stdout.trim();
+    const key = (await callMillrace(['keys', 'create', 'cloud'], { env })).stdout.trim();
     const response = await fetch(`${env.MILLRACE_URL}/api/v1/ssh-keys`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

@@ -1,35 +1,30 @@
 // millrace usage against a real server after a real request: table, JSON and CSV.
 
 import assert from 'node:assert';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { UsageSummary } from '#accounts/usage/schema.ts';
 import type { InstanceTypes, InstanceUsage } from '#cloud/schema.ts';
 import { toMoney } from '#lib/text/format.ts';
 import { model, startPricedModel } from '#test/support/limits/callers.ts';
-import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
+import { startTestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
 describe('millrace usage', () => {
   let env: Record<string, string>;
   let complete: (maxTokens: number) => Promise<Response>;
-  const run = (...args: string[]) => runMillrace(['usage', ...args], { env });
+  const run = (...args: string[]) => callMillrace(['usage', ...args], { env });
 
   before(async () => {
-    const config = join(makeFolder(), 'millrace.yaml');
-    const cloud = { driver: 'scripted', rate_limit: false };
-    writeFileSync(config, JSON.stringify({ models: await startPricedModel(), cloud }));
-    const server = await serveMillrace(['--config', config]);
+    const server = await startTestServer({ config: { models: await startPricedModel() } });
     env = { HOME: makeFolder(), MILLRACE_URL: server.url };
-    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const link = server.setupLink ?? '';
     const login = ['login', '--link', link, '--email', 'me@example.com'];
-    assert.equal((await runMillrace(login, { env, input: 'a long enough password\n' })).code, 0);
-    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1];
+    assert.equal((await callMillrace(login, { env, input: 'a long enough password\n' })).code, 0);
     complete = (max_tokens) =>
       fetch(`${server.url}/v1/completions`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' },
         body: JSON.stringify({ model, prompt: 'x', max_tokens, ignore_eos: true, stream: true }),
       });
     assert.match(await (await complete(3)).text(), /\[DONE\]/);
@@ -60,7 +55,7 @@ describe('millrace usage', () => {
   });
 
   test('a request is listed, filtered, and shown by the first characters of its id', async () => {
-    const requests = (...args: string[]) => runMillrace(['requests', ...args], { env });
+    const requests = (...args: string[]) => callMillrace(['requests', ...args], { env });
     const { stdout } = await requests(
       'list',
       '--model',
@@ -94,7 +89,7 @@ describe('millrace usage', () => {
 
   test('usage, limits and status have one total for models and machines, as the dashboard', async () => {
     const read = async (...words: string[]) => {
-      const { code, stdout, stderr } = await runMillrace([...words, '--json'], { env });
+      const { code, stdout, stderr } = await callMillrace([...words, '--json'], { env });
       assert.equal(code, 0, stderr);
       return JSON.parse(stdout);
     };
@@ -103,12 +98,12 @@ describe('millrace usage', () => {
       .filter((type) => type.regions_with_capacity_available.length > 0)
       .map((type) => type.instance_type)
       .sort((one, other) => other.price_cents_per_hour - one.price_cents_per_hour);
-    await runMillrace(['ssh-keys', 'generate', 'laptop'], { env });
+    await callMillrace(['ssh-keys', 'generate', 'laptop'], { env });
     const launch = ['instances', 'launch', dearest?.name ?? '', '--name', 'costly', '--wait'];
-    const launched = await runMillrace(launch, { env });
+    const launched = await callMillrace(launch, { env });
     assert.equal(launched.code, 0, launched.stderr);
     await until('it costs something', async () => (await read('usage')).total.machines > 0);
-    await runMillrace(['instances', 'terminate', 'costly', '--yes'], { env });
+    await callMillrace(['instances', 'terminate', 'costly', '--yes'], { env });
     await until('it is gone', async () => (await read('instances', 'list')).length === 0);
 
     const { total } = await read('usage');
@@ -124,14 +119,14 @@ describe('millrace usage', () => {
     );
     const [, sum = ''] = /\n\nTotal (.*)\n$/.exec((await run()).stdout) ?? [];
     assert(sum.includes(`${toMoney(total.models + total.machines)}: `), sum);
-    const shown = await runMillrace(['limits', 'show'], { env });
+    const shown = await callMillrace(['limits', 'show'], { env });
     assert(shown.stdout.includes(` ${sum}\n`), shown.stdout);
   });
 
   test('a request that no backend received is not shown as served', async () => {
     const { status, headers } = await complete(10_000_000);
     assert.equal(status, 400);
-    const show = (id: string) => runMillrace(['requests', 'show', id], { env });
+    const show = (id: string) => callMillrace(['requests', 'show', id], { env });
     const shown = await until('it is counted', async () => {
       const { code, stdout } = await show(headers.get('x-request-id') ?? '');
       return code === 0 ? stdout : undefined;

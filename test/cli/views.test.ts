@@ -5,12 +5,8 @@ import { before, describe, test } from 'node:test';
 import type { Command } from 'commander';
 import { findOnly } from '#cli/find.ts';
 import { createProgram } from '#cli/program.ts';
-import {
-  makeFolder,
-  type RunningProcess,
-  runMillrace,
-  serveMillrace,
-} from '#test/support/process.ts';
+import { callMillrace, makeFolder } from '#test/support/process.ts';
+import { startTestServer, type TestServer } from '#test/support/server.ts';
 import { ctrlC, typeMillrace } from '#test/support/terminal.ts';
 
 interface Leaf {
@@ -65,9 +61,9 @@ describe('every command', () => {
 });
 
 describe('commands on a server', () => {
-  let server: RunningProcess;
+  let server: TestServer;
   let env: Record<string, string>;
-  const run = (...args: string[]) => runMillrace(args, { env });
+  const run = (...args: string[]) => callMillrace(args, { env });
   const json = async (...args: string[]) => {
     const { code, stdout, stderr } = await run(...args, '--json');
     assert.equal(code, 0, `${args.join(' ')}: ${stderr}`);
@@ -75,11 +71,11 @@ describe('commands on a server', () => {
   };
 
   before(async () => {
-    server = await serveMillrace();
+    server = await startTestServer();
     env = { HOME: makeFolder(), MILLRACE_URL: server.url, PATH: process.env.PATH ?? '' };
-    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const link = server.setupLink ?? '';
     const login = ['login', '--link', link, '--email', 'me@example.com'];
-    const joined = await runMillrace(login, { env, input: 'a long enough password\n' });
+    const joined = await callMillrace(login, { env, input: 'a long enough password\n' });
     assert.equal(joined.code, 0, joined.stderr);
   });
 

@@ -2,13 +2,13 @@
 // full lists. With MILLRACE_SCREENSHOTS=<folder> screenshots are saved there.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import {
   colorRules,
+  describeInBrowser,
   findViolations,
   fitsWidth,
-  noBrowser,
   openPage,
   screenshot,
   settle,
@@ -21,6 +21,7 @@ import {
   sendChat,
   terminateMachines,
 } from '#test/support/dashboard.ts';
+import { inSoak } from '#test/support/soak.ts';
 import { until } from '#test/support/until.ts';
 
 interface Visited {
@@ -59,12 +60,21 @@ const pages: Visited[] = [
   { path: 'nowhere', heading: 'Page not found' },
 ];
 const schemes = [
-  ['light', undefined, 'is accessible'],
-  ['dark', colorRules, 'has readable colors'],
+  ['light', undefined],
+  ['dark', colorRules],
 ] as const;
 const widths = { wide: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
+/** Of axe-core: all of them if undefined. */
+type Rules = readonly string[] | 'none' | undefined;
+/** In this order, a page changes one thing at a time. */
+const looks = [
+  ['light', 'wide', undefined],
+  ['dark', 'wide', colorRules],
+  ['dark', 'phone', inSoak<Rules>('none', colorRules)],
+  ['light', 'phone', inSoak<Rules>('none', undefined)],
+] as const;
 
-describe('appearance of every page', { skip: noBrowser }, () => {
+describeInBrowser('appearance of every page', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {
@@ -72,20 +82,10 @@ describe('appearance of every page', { skip: noBrowser }, () => {
     ({ page } = dashboard);
   });
 
-  for (const [colorScheme, rules, claim] of schemes) {
-    for (const [name, viewport] of Object.entries(widths)) {
-      test(`every page ${claim} and fits, ${colorScheme} and ${name}`, async () => {
-        await page.emulateMedia({ colorScheme });
-        await page.setViewportSize(viewport);
-        const problems: string[] = [];
-        for (const visited of pages) {
-          await visit(dashboard, visited, `${colorScheme}-${name}`);
-          problems.push(...(await findProblems(page, visited, rules)));
-        }
-        assert.deepEqual(problems, []);
-      });
-    }
-  }
+  // Each page is loaded once. The long form runs all rules of axe-core at every width.
+  test('every page is accessible and fits the screen and a phone, with readable colors in the dark', async () => {
+    assert.deepEqual(await findAllProblems(dashboard, pages), []);
+  });
 
   test('sign-in and invitation pages are accessible, in the dark by their colors', async () => {
     const { page: guest } = await openPage();
@@ -121,7 +121,7 @@ describe('appearance of every page', { skip: noBrowser }, () => {
   });
 });
 
-describe('appearance of full lists', { skip: noBrowser }, () => {
+describeInBrowser('appearance of full lists', () => {
   let dashboard: Dashboard;
   let page: Page;
   let details: Visited[];
@@ -132,35 +132,26 @@ describe('appearance of full lists', { skip: noBrowser }, () => {
   });
   after(() => terminateMachines(dashboard));
 
-  for (const width of [390, 768, 900, 1024, 1200, 1280]) {
-    test(`nothing overflows or is cut off at ${width} pixels`, async () => {
-      await page.setViewportSize({ width, height: 800 });
-      const problems: string[] = [];
-      for (const visited of [...pages, ...details]) {
-        const { path } = visited;
-        await visit(dashboard, visited, `full-${width}`);
-        if (!(await fitsWidth(page))) problems.push(`/${path} is wider than the screen`);
+  test('nothing overflows or is cut off at any width', async () => {
+    const problems: string[] = [];
+    for (const visited of [...pages, ...details]) {
+      const { path } = visited;
+      await visit(dashboard, visited);
+      for (const width of inSoak([390, 900, 1200], [390, 768, 900, 1024, 1200, 1280])) {
+        await page.setViewportSize({ width, height: 800 });
+        await settle(page);
+        await shoot(page, visited, `full-${width}`);
+        if (!(await fitsWidth(page))) problems.push(`/${path} is wider than ${width}`);
         const cut = await page.evaluate<string[]>(findCutOff);
-        problems.push(...cut.map((what) => `/${path}: ${what}`));
+        problems.push(...cut.map((what) => `/${path} at ${width}: ${what}`));
       }
-      assert.deepEqual(problems, []);
-    });
-  }
+    }
+    assert.deepEqual(problems, []);
+  });
 
-  for (const [colorScheme, rules] of schemes) {
-    test(`a machine, a key and a request are accessible and fit, ${colorScheme}`, async () => {
-      await page.emulateMedia({ colorScheme });
-      const problems: string[] = [];
-      for (const [name, viewport] of Object.entries(widths)) {
-        await page.setViewportSize(viewport);
-        for (const visited of details) {
-          await visit(dashboard, visited, `${colorScheme}-${name}`);
-          problems.push(...(await findProblems(page, visited, rules)));
-        }
-      }
-      assert.deepEqual(problems, []);
-    });
-  }
+  test('a machine, a key and a request are accessible and fit, in both color schemes', async () => {
+    assert.deepEqual(await findAllProblems(dashboard, details), []);
+  });
 
   test('on a phone long names stay inside their dialogs', async () => {
     await page.setViewportSize({ width: 390, height: 800 });
@@ -179,21 +170,31 @@ describe('appearance of full lists', { skip: noBrowser }, () => {
   });
 });
 
-async function visit({ page, url }: Dashboard, { path, heading }: Visited, group: string) {
+async function visit({ page, url }: Dashboard, { path, heading }: Visited): Promise<void> {
   await page.goto(`${url}/#/${path}`);
   await page.getByRole('heading', { name: heading, exact: true }).waitFor();
   await settle(page);
-  await screenshot(page, `${group}-${path.replaceAll(/\W+/g, '-') || 'home'}`);
 }
 
-async function findProblems(
-  page: Page,
-  { path }: Visited,
-  rules?: readonly string[],
-): Promise<string[]> {
-  const violations = await findViolations(page, rules);
-  if (!(await fitsWidth(page))) violations.push('it is wider than the screen');
-  return violations.map((problem) => `/${path}: ${problem}`);
+const shoot = (page: Page, { path }: Visited, group: string) =>
+  screenshot(page, `${group}-${path.replaceAll(/\W+/g, '-') || 'home'}`);
+
+async function findAllProblems(dashboard: Dashboard, visits: readonly Visited[]) {
+  const { page } = dashboard;
+  const problems: string[] = [];
+  for (const visited of visits) {
+    await visit(dashboard, visited);
+    for (const [colorScheme, width, rules] of looks) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize(widths[width]);
+      await settle(page);
+      await shoot(page, visited, `${colorScheme}-${width}`);
+      const found = rules === 'none' ? [] : await findViolations(page, rules);
+      if (!(await fitsWidth(page))) found.push('it is wider than the screen');
+      problems.push(...found.map((what) => `/${visited.path}, ${colorScheme}, ${width}: ${what}`));
+    }
+  }
+  return problems;
 }
 
 /** Creates one of everything, with names of the maximum length, and sends a request of each kind. Returns the pages of a

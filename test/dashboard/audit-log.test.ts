@@ -1,13 +1,13 @@
 // The audit log and its filters: action, actor and time.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { checkAppearance, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser } from '#test/support/browser.ts';
 import { createApiKey, type Dashboard, openDashboard } from '#test/support/dashboard.ts';
 import { until } from '#test/support/until.ts';
 
-describe('the audit log', { skip: noBrowser }, () => {
+describeInBrowser('the audit log', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {

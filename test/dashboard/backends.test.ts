@@ -1,9 +1,9 @@
 // An owner adds, watches, drains and removes backends. The backend is a second real server.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { checkAppearance, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser } from '#test/support/browser.ts';
 import {
   createApiKey,
   type Dashboard,
@@ -16,7 +16,7 @@ import { until } from '#test/support/until.ts';
 const model = 'llama3.1-8b-instruct';
 const smaller = 'llama3.2-3b-instruct';
 
-describe('backends', { skip: noBrowser }, () => {
+describeInBrowser('backends', () => {
   let dashboard: Dashboard;
   let upstream: Dashboard;
   let page: Page;

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { text } from 'node:stream/consumers';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import {
   createBatch,
@@ -12,10 +12,10 @@ import {
   toText,
   untilEnded,
 } from '#test/support/batches.ts';
-import { checkAppearance, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser } from '#test/support/browser.ts';
 import { createApiKey, type Dashboard, openDashboard } from '#test/support/dashboard.ts';
 
-describe('batches', { skip: noBrowser }, () => {
+describeInBrowser('batches', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { DeploymentView } from '#deployments/schema.ts';
-import { checkAppearance, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser } from '#test/support/browser.ts';
 import {
   createApiKey,
   type Dashboard,
@@ -20,7 +20,7 @@ const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
 const model = 'hermes3-8b';
 const name = 'hermes';
 
-describe('deployments', { skip: noBrowser }, () => {
+describeInBrowser('deployments', () => {
   let dashboard: Dashboard;
   let page: Page;
   const nvidiaSmi = useNvidiaSmi({});

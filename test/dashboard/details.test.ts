@@ -1,11 +1,11 @@
 // The pages of one model, one API key and one request, with real requests.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
-import { checkAppearance, noBrowser, openPage } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser, openPage } from '#test/support/browser.ts';
 import {
   addBackends,
   createApiKey,
@@ -19,7 +19,7 @@ import { until } from '#test/support/until.ts';
 
 const model = 'llama3.1-8b-instruct';
 
-describe('detail pages', { skip: noBrowser }, () => {
+describeInBrowser('detail pages', () => {
   let dashboard: Dashboard;
   let page: Page;
   let keyId: string;

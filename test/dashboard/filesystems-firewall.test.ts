@@ -1,12 +1,12 @@
 // Filesystems and firewall rules are created, edited and deleted in the dashboard.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findViolations, noBrowser } from '#test/support/browser.ts';
+import { describeInBrowser, findViolations } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard } from '#test/support/dashboard.ts';
 
-describe('filesystems and firewall', { skip: noBrowser }, () => {
+describeInBrowser('filesystems and firewall', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {

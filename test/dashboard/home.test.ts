@@ -2,13 +2,13 @@
 // themselves off.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import type { Page, Request } from 'playwright-core';
 import {
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
-import { checkAppearance, noBrowser, settle } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser, settle } from '#test/support/browser.ts';
 import {
   createApiKey,
   type Dashboard,
@@ -23,7 +23,7 @@ import { until } from '#test/support/until.ts';
 
 const model = 'llama3.1-8b-instruct';
 
-describe('home', { skip: noBrowser }, () => {
+describeInBrowser('home', () => {
   let dashboard: Dashboard;
   let page: Page;
   let upstream: ScriptedUpstream;
@@ -149,7 +149,7 @@ describe('home', { skip: noBrowser }, () => {
   });
 });
 
-describe('first steps', { skip: noBrowser }, () => {
+describeInBrowser('first steps', () => {
   test('are ticked off one by one, and dismissed for good', async () => {
     const dashboard = await openDashboard();
     const { page } = dashboard;

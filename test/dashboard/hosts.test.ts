@@ -1,9 +1,9 @@
 // Hosts as an owner sees them: their resources, their checks, and adding, draining and removing them.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { checkAppearance, findViolations, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser, findViolations } from '#test/support/browser.ts';
 import {
   type Dashboard,
   launchMachine,
@@ -14,7 +14,7 @@ import {
 import { startOutageProxy } from '#test/support/outage-proxy.ts';
 import { until } from '#test/support/until.ts';
 
-describe('hosts', { skip: noBrowser }, () => {
+describeInBrowser('hosts', () => {
   let dashboard: Dashboard;
   let page: Page;
   let name: string;

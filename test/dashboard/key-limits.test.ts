@@ -1,9 +1,9 @@
 // Limits and cost of keys and of the account, as users set them and programs run into them.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { checkAppearance, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser } from '#test/support/browser.ts';
 import {
   addBackends,
   createApiKey,
@@ -14,7 +14,7 @@ import {
 } from '#test/support/dashboard.ts';
 import { until } from '#test/support/until.ts';
 
-describe('limits of keys', { skip: noBrowser }, () => {
+describeInBrowser('limits of keys', () => {
   let dashboard: Dashboard;
   let page: Page;
   let key: string;

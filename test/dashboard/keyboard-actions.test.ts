@@ -2,9 +2,9 @@
 // focus never falls back to the top of the page.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { noBrowser, settle } from '#test/support/browser.ts';
+import { describeInBrowser, settle } from '#test/support/browser.ts';
 import {
   type Dashboard,
   launchMachine,
@@ -14,7 +14,7 @@ import {
 import { isFocused, press, reach, waitForFocus } from '#test/support/keyboard.ts';
 import { until } from '#test/support/until.ts';
 
-describe('actions by keyboard', { skip: noBrowser }, () => {
+describeInBrowser('actions by keyboard', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {

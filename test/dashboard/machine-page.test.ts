@@ -1,8 +1,8 @@
 // The page of one machine on a real sandbox: live graphs, events, boot log, and what is said when it is gone.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { checkAppearance, noBrowser, settle } from '#test/support/browser.ts';
+import { after, before, test } from 'node:test';
+import { checkAppearance, describeInBrowser, settle } from '#test/support/browser.ts';
 import {
   type Dashboard,
   launchMachine,
@@ -12,11 +12,14 @@ import {
 import { startOutageProxy } from '#test/support/outage-proxy.ts';
 import { until } from '#test/support/until.ts';
 
-describe('the page of a machine', { skip: noBrowser }, () => {
+describeInBrowser('the page of a machine', () => {
   let dashboard: Dashboard;
   let id: string;
   before(async () => {
-    dashboard = await openDashboard([], { viewport: { width: 1280, height: 900 } });
+    dashboard = await openDashboard(
+      { config: { cloud: { driver: 'sandbox' } } },
+      { viewport: { width: 1280, height: 900 } },
+    );
     const launched = await launchMachine(dashboard, 'trainer');
     assert.equal(launched.status(), 200, await launched.text());
     [id] = (await launched.json()).data.instance_ids;

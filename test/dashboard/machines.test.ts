@@ -3,21 +3,21 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import {
   checkAppearance,
+  describeInBrowser,
   findViolations,
-  noBrowser,
   openPage,
   screenshot,
 } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard, terminateMachines } from '#test/support/dashboard.ts';
 import { startOutageProxy } from '#test/support/outage-proxy.ts';
 
-describe('machines', { skip: noBrowser }, () => {
+describeInBrowser('machines', () => {
   let dashboard: Dashboard;
   before(async () => {
-    dashboard = await openDashboard();
+    dashboard = await openDashboard({ config: { cloud: { driver: 'sandbox' } } });
   });
 
   after(() => terminateMachines(dashboard));

@@ -1,10 +1,10 @@
 // Weights are pulled from a hub on loopback, serve their model, and are removed again.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
-import { findViolations, noBrowser, screenshot } from '#test/support/browser.ts';
+import { describeInBrowser, findViolations, screenshot } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard, post } from '#test/support/dashboard.ts';
 import { testEngine } from '#test/support/deployments.ts';
 import { randomGguf } from '#test/support/gguf.ts';
@@ -15,14 +15,14 @@ const model = 'llama3.2-3b-instruct';
 const repo = 'bartowski/Llama-3.2-3B-Instruct-GGUF';
 const file = 'Llama-3.2-3B-Instruct-Q4_K_M.gguf';
 
-describe('models', { skip: noBrowser }, () => {
+describeInBrowser('models', () => {
   let hub: TestHub;
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {
     hub = await startHub();
     hub.add(repo, { [file]: randomGguf(400_000) });
-    dashboard = await openDashboard(['--hub-url', hub.url]);
+    dashboard = await openDashboard({ config: { models: { hub_url: hub.url } } });
     ({ page } = dashboard);
     await page.getByRole('link', { name: 'Models', exact: true }).click();
   });

@@ -6,16 +6,16 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { HostChecks } from '#cloud/hosts/schema.ts';
 import { webFolder } from '#server/dashboard-build.ts';
-import { findViolations, noBrowser, openPage } from '#test/support/browser.ts';
+import { describeInBrowser, findViolations, noBrowser, openPage } from '#test/support/browser.ts';
 import { findSetupLink, password, signInAsOwner, waitForHome } from '#test/support/dashboard.ts';
 import { call, signIn } from '#test/support/installation.ts';
 import {
+  callMillrace,
   makeFolder,
   type RunningProcess,
-  runMillrace,
   serveMillrace,
 } from '#test/support/process.ts';
 
@@ -26,59 +26,63 @@ const sentence =
 /** On a page, the command is set in code. */
 const shown = sentence.replaceAll('`', '');
 
-describe('a server whose machines have no network', () => {
-  let server: RunningProcess;
-  let cookie: string;
-  before(async () => {
-    const folder = makeFolder();
-    chmodSync(folder, 0o755);
-    const config = join(folder, 'millrace.yaml');
-    writeFileSync(config, 'inference:\n  preload: false\ncloud:\n  driver: sandbox\n');
-    // The server's user can't write to the folder of the sources.
-    const build = spawn(process.execPath, [join(webFolder, 'build.ts')], { stdio: 'inherit' });
-    assert.deepEqual(await once(build, 'exit'), [0, null]);
-    server = await serveMillrace(['--config', config], {}, 'pipe', nobody);
-    const token = findSetupLink(server.stdout()).split('/').at(-1);
-    cookie = await signIn(server.url, 'join', { token, email: 'owner@example.com' });
-  });
+describeInBrowser(
+  'a server whose machines have no network',
+  () => {
+    let server: RunningProcess;
+    let cookie: string;
+    before(async () => {
+      const folder = makeFolder();
+      chmodSync(folder, 0o755);
+      const config = join(folder, 'millrace.yaml');
+      writeFileSync(config, 'inference:\n  preload: false\ncloud:\n  driver: sandbox\n');
+      // The server's user can't write to the folder of the sources.
+      const build = spawn(process.execPath, [join(webFolder, 'build.ts')], { stdio: 'inherit' });
+      assert.deepEqual(await once(build, 'exit'), [0, null]);
+      server = await serveMillrace(['--config', config], {}, 'pipe', nobody);
+      const token = findSetupLink(server.stdout()).split('/').at(-1);
+      cookie = await signIn(server.url, 'join', { token, email: 'owner@example.com' });
+    });
 
-  test('says so in the start-up table', () => {
-    assert.ok(server.stdout().includes(`  Network        ${sentence}\n`), server.stdout());
-  });
+    test('says so in the start-up table', () => {
+      assert.ok(server.stdout().includes(`  Network        ${sentence}\n`), server.stdout());
+    });
 
-  test('says so in `hosts check`, which fails', async () => {
-    const home = makeFolder();
-    const saved = join(home, '.config', 'millrace');
-    mkdirSync(saved, { recursive: true });
-    const session = /millrace_session=([^;]+)/.exec(cookie)?.[1];
-    writeFileSync(join(saved, 'session.json'), JSON.stringify({ url: server.url, session }));
-    const env = { HOME: home, MILLRACE_URL: server.url };
-    const { code, stdout } = await runMillrace(['hosts', 'check'], { env });
-    assert.ok(stdout.includes(`  FAIL  network       ${sentence}\n`), stdout);
-    assert.equal(code, 1);
-    const json = await runMillrace(['hosts', 'check', '--json'], { env });
-    const [{ checks }] = JSON.parse(json.stdout) as [HostChecks];
-    assert.equal(checks.find(({ name }) => name === 'network')?.message, sentence);
-  });
+    test('says so in `hosts check`, which fails', async () => {
+      const home = makeFolder();
+      const saved = join(home, '.config', 'millrace');
+      mkdirSync(saved, { recursive: true });
+      const session = /millrace_session=([^;]+)/.exec(cookie)?.[1];
+      writeFileSync(join(saved, 'session.json'), JSON.stringify({ url: server.url, session }));
+      const env = { HOME: home, MILLRACE_URL: server.url };
+      const { code, stdout } = await callMillrace(['hosts', 'check'], { env });
+      assert.ok(stdout.includes(`  FAIL  network       ${sentence}\n`), stdout);
+      assert.equal(code, 1);
+      const json = await callMillrace(['hosts', 'check', '--json'], { env });
+      const [{ checks }] = JSON.parse(json.stdout) as [HostChecks];
+      assert.equal(checks.find(({ name }) => name === 'network')?.message, sentence);
+    });
 
-  test('says so to every user of its API', async () => {
-    const notices = await call(`${server.url}/dashboard/api/network-notices`, { cookie });
-    assert.deepEqual(notices, { data: [{ region: 'us-west-1', message: sentence }] });
-  });
+    test('says so to every user of its API', async () => {
+      const notices = await call(`${server.url}/dashboard/api/network-notices`, { cookie });
+      assert.deepEqual(notices, { data: [{ region: 'us-west-1', message: sentence }] });
+    });
 
-  test('says so on the Firewall page and on the launch page', { skip: noBrowser }, async () => {
-    const { page } = await openPage({ reducedMotion: 'reduce' });
-    await page.goto(server.url);
-    await signInAsOwner(page, password);
-    await waitForHome(page);
-    await page.getByRole('link', { name: 'Firewall' }).click();
-    await page.getByRole('note').getByText(`us-west-1: ${shown}`).waitFor();
-    await page.getByRole('note').locator('code', { hasText: 'sudo ./millrace serve' }).waitFor();
-    assert.deepEqual(await findViolations(page), []);
-    await page.goto(`${server.url}/#/machines/new`);
-    await page.getByRole('radiogroup', { name: 'Type' }).getByRole('radio').first().click();
-    await page.getByRole('combobox', { name: 'Image' }).waitFor();
-    await page.getByRole('note').getByText(shown).waitFor();
-    assert.deepEqual(await findViolations(page), []);
-  });
-});
+    test('says so on the Firewall page and on the launch page', { skip: noBrowser }, async () => {
+      const { page } = await openPage({ reducedMotion: 'reduce' });
+      await page.goto(server.url);
+      await signInAsOwner(page, password);
+      await waitForHome(page);
+      await page.getByRole('link', { name: 'Firewall' }).click();
+      await page.getByRole('note').getByText(`us-west-1: ${shown}`).waitFor();
+      await page.getByRole('note').locator('code', { hasText: 'sudo ./millrace serve' }).waitFor();
+      assert.deepEqual(await findViolations(page), []);
+      await page.goto(`${server.url}/#/machines/new`);
+      await page.getByRole('radiogroup', { name: 'Type' }).getByRole('radio').first().click();
+      await page.getByRole('combobox', { name: 'Image' }).waitFor();
+      await page.getByRole('note').getByText(shown).waitFor();
+      assert.deepEqual(await findViolations(page), []);
+    });
+  },
+  { skip: false },
+);

@@ -1,10 +1,10 @@
 // The code of a page that does not arrive: it is asked for again, and if that fails too, the page says so.
 
-import { before, describe, test } from 'node:test';
-import { noBrowser } from '#test/support/browser.ts';
+import { before, test } from 'node:test';
+import { describeInBrowser } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard, waitForHome } from '#test/support/dashboard.ts';
 
-describe('code of a page', { skip: noBrowser }, () => {
+describeInBrowser('code of a page', () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await openDashboard();

@@ -1,9 +1,9 @@
 // Forgotten passwords, the creators of keys, removing a member with their keys, and lists of many pages.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { noBrowser, openPage } from '#test/support/browser.ts';
+import { describeInBrowser, openPage } from '#test/support/browser.ts';
 import {
   type Dashboard,
   openAs,
@@ -12,9 +12,9 @@ import {
   signOut,
   waitForHome,
 } from '#test/support/dashboard.ts';
-import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { callMillrace, makeFolder, runMillrace } from '#test/support/process.ts';
 
-describe('people and their keys', { skip: noBrowser }, () => {
+describeInBrowser('people and their keys', () => {
   let dashboard: Dashboard;
   let owner: Page;
   before(async () => {
@@ -44,7 +44,7 @@ describe('people and their keys', { skip: noBrowser }, () => {
   });
 
   test('a session of the CLI is listed as one', async () => {
-    const signedIn = await runMillrace(
+    const signedIn = await callMillrace(
       ['login', '--url', dashboard.url, '--email', 'owner@example.com'],
       { env: { HOME: makeFolder() }, input: 'a new and better one\n' },
     );

@@ -2,14 +2,17 @@
 // and shared conversations.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { checkAppearance, findViolations, noBrowser, settle } from '#test/support/browser.ts';
+import {
+  checkAppearance,
+  describeInBrowser,
+  findViolations,
+  settle,
+} from '#test/support/browser.ts';
 import { type Dashboard, openAs, openDashboard } from '#test/support/dashboard.ts';
-import { makeFolder } from '#test/support/process.ts';
 import { type SayingUpstream, startSayingUpstream } from '#test/support/saying-upstream.ts';
+import type { TestOptions } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
 const rich = `# Sorting
@@ -55,25 +58,18 @@ $\\href{javascript:alert(1)}{x}$ $\\htmlStyle{color:red}{y}$ $\\includegraphics{
 <style>body { display: none }</style>
 `;
 
-describe('answers in the playground', { skip: noBrowser }, () => {
+describeInBrowser('answers in the playground', () => {
   let upstream: SayingUpstream;
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {
     upstream = await startSayingUpstream();
-    const config = join(makeFolder(), 'millrace.yaml');
-    const backends = `[{ name: said, url: "${upstream.url}" }]`;
-    writeFileSync(
-      config,
-      `inference: { preload: false }
-models:
-  builtin_ids: false
-  catalog:
-    talker: { price: { input: 1, output: 2 }, backends: ${backends} }
-    seer: { price: { input: 10, output: 20 }, input: [text, image], backends: ${backends} }
-`,
-    );
-    dashboard = await openDashboard(['--config', config]);
+    const backends = [{ name: 'said', url: upstream.url }];
+    const catalog: NonNullable<NonNullable<TestOptions['config']>['models']>['catalog'] = {
+      talker: { price: { input: 1, output: 2 }, backends },
+      seer: { price: { input: 10, output: 20 }, input: ['text', 'image'], backends },
+    };
+    dashboard = await openDashboard({ config: { models: { builtin_ids: false, catalog } } });
     ({ page } = dashboard);
     await page.goto(`${dashboard.url}/#/playground?model=talker`);
     await page.locator('input[value="talker"]').first().waitFor();

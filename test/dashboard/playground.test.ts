@@ -1,18 +1,18 @@
 // Chatting with the built-in model in the playground.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findViolations, noBrowser, screenshot } from '#test/support/browser.ts';
+import { describeInBrowser, findViolations, screenshot } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard, post, signOut } from '#test/support/dashboard.ts';
 import { until } from '#test/support/until.ts';
 import { toSpeed } from '../../web/src/playground/stream-chat.ts';
 
-describe('the playground', { skip: noBrowser }, () => {
+describeInBrowser('the playground', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {
-    dashboard = await openDashboard([], {});
+    dashboard = await openDashboard({}, {});
     ({ page } = dashboard);
     await page.getByRole('link', { name: 'Chat with a model' }).click();
     await page.getByRole('button', { name: 'Settings' }).click();

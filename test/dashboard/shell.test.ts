@@ -2,9 +2,9 @@
 // notice that the server does not respond.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { checkAppearance, findViolations, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser, findViolations } from '#test/support/browser.ts';
 import {
   addBackends,
   createApiKey,
@@ -15,7 +15,7 @@ import {
 } from '#test/support/dashboard.ts';
 import { until } from '#test/support/until.ts';
 
-describe('the shell', { skip: noBrowser }, () => {
+describeInBrowser('the shell', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {

@@ -1,9 +1,9 @@
 // Invitations, and what each role sees and may do.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { noBrowser, openPage } from '#test/support/browser.ts';
+import { describeInBrowser, openPage } from '#test/support/browser.ts';
 import {
   type Dashboard,
   joinWith,
@@ -14,12 +14,12 @@ import {
   waitForHome,
 } from '#test/support/dashboard.ts';
 
-describe('the team', { skip: noBrowser }, () => {
+describeInBrowser('the team', () => {
   let dashboard: Dashboard;
   let owner: Page;
   let viewer: Page;
   before(async () => {
-    dashboard = await openDashboard([], {});
+    dashboard = await openDashboard({}, {});
     owner = dashboard.page;
     await owner.getByRole('link', { name: 'Team', exact: true }).click();
     await owner.getByRole('radio', { name: 'viewer' }).check();

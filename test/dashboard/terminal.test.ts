@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findViolations, noBrowser, openPage, screenshot } from '#test/support/browser.ts';
+import { describeInBrowser, findViolations, openPage, screenshot } from '#test/support/browser.ts';
 import {
   type Dashboard,
   launchMachine,
@@ -17,13 +17,16 @@ import {
 } from '#test/support/dashboard.ts';
 import { until } from '#test/support/until.ts';
 
-describe('the terminal', { skip: noBrowser }, () => {
+describeInBrowser('the terminal', () => {
   let dashboard: Dashboard;
   let page: Page;
   let id: string;
   let cookie: string;
   before(async () => {
-    dashboard = await openDashboard([], { viewport: { width: 1280, height: 800 } });
+    dashboard = await openDashboard(
+      { config: { cloud: { driver: 'sandbox' } } },
+      { viewport: { width: 1280, height: 800 } },
+    );
     ({ page } = dashboard);
     cookie = await cookieOf(page);
     const launched = await launchMachine(dashboard, 'shell-machine');

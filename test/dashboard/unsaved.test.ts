@@ -1,12 +1,12 @@
 // What the user has entered, and secrets that are shown once, are never lost without a question.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findViolations, noBrowser } from '#test/support/browser.ts';
+import { describeInBrowser, findViolations } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard } from '#test/support/dashboard.ts';
 
-describe('unsaved input', { skip: noBrowser }, () => {
+describeInBrowser('unsaved input', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {

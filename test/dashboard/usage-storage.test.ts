@@ -1,16 +1,12 @@
-// The notice above the request log when it is nearly full.
-
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { openDatabase } from '#db/open.ts';
-import { noBrowser } from '#test/support/browser.ts';
+import { describeInBrowser } from '#test/support/browser.ts';
 import { openDashboard } from '#test/support/dashboard.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
 import { endedRow, insertRows } from '#test/support/usage/usage.ts';
 
-describe('a request log that is nearly full', { skip: noBrowser }, () => {
+describeInBrowser('a request log that is nearly full', () => {
   test('is announced before requests are deleted', async () => {
     const dataDir = makeFolder();
     const db = await openDatabase({ url: null, poolSize: 1, dataDir });
@@ -19,9 +15,10 @@ describe('a request log that is nearly full', { skip: noBrowser }, () => {
       Array.from({ length: 900 }, () => endedRow({ at: Date.now() })),
     );
     await db.destroy();
-    const config = join(makeFolder(), 'millrace.yaml');
-    writeFileSync(config, 'inference: { preload: false }\nusage: { max_rows: 1000 }\n');
-    const { page, url } = await openDashboard(['--config', config, '--data-dir', dataDir]);
+    const { page, url } = await openDashboard({
+      config: { usage: { max_rows: 1000 } },
+      on: { dataDir, databaseUrl: null },
+    });
     await until('the notice is shown', async () => {
       await page.goto(`${url}/#/usage/tab=requests`);
       await page.reload();

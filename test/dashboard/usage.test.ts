@@ -1,9 +1,9 @@
 // The usage page, with real requests and a real machine: chart, tables, filters and CSV files.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { checkAppearance, noBrowser } from '#test/support/browser.ts';
+import { checkAppearance, describeInBrowser } from '#test/support/browser.ts';
 import {
   addBackends,
   createApiKey,
@@ -17,7 +17,7 @@ import { until } from '#test/support/until.ts';
 
 const models = ['llama3.1-8b-instruct', 'llama3.2-3b-instruct'] as const;
 
-describe('usage', { skip: noBrowser }, () => {
+describeInBrowser('usage', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {

@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, afterEach, type TestContext } from 'node:test';
+import { after, afterEach, before, describe, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { skipFor } from './programs.ts';
+import { isSoak } from './soak.ts';
 
 /** The first one starts in a third of the time. */
 const knownPaths = [
@@ -27,24 +28,51 @@ const executablePath = [process.env.CHROMIUM_PATH ?? '', ...knownPaths].find(
 export const noBrowser =
   executablePath === undefined && skipFor('no Chromium: install it, or set CHROMIUM_PATH');
 
-const cleanups: (() => Promise<unknown>)[] = [];
-after(async () => {
-  for (const cleanup of cleanups.reverse()) await cleanup();
-});
+/** One for the process, however many test files are in it: the first start takes a second of CPU time. */
+let browser: Promise<Browser> | undefined;
+after(async () => (await browser)?.close());
 
-const opened: BrowserPage[] = [];
-// What a page showed says more about a failed test than what the test waited for.
-afterEach(async (test) => {
-  if ((test as TestContext).passed) return;
-  for (const { page, consoleErrors } of opened.filter((one) => !one.page.isClosed())) {
+/** What the describe that runs has opened; null outside of `describeInBrowser`. */
+let opened: BrowserPage[] | null = null;
+let endings: (() => Promise<unknown>)[] = [];
+
+/** A describe whose tests open pages. At its end they are closed, and then what else was opened for it. */
+export function describeInBrowser(
+  name: string,
+  body: () => void,
+  { skip = noBrowser, timeout }: { skip?: string | false; timeout?: number } = {},
+): void {
+  describe(name, { skip, ...(timeout !== undefined && { timeout }) }, () => {
+    before(() => {
+      opened = [];
+    });
+    // What a page showed says more about a failed test than what the test waited for.
+    afterEach(async (test) => {
+      if (!(test as TestContext).passed) await report(opened ?? []);
+    });
+    body();
+    // The last of the describe's own, because hooks run in order.
+    after(async () => {
+      const [pages, rest] = [opened ?? [], endings.reverse()];
+      opened = null;
+      endings = [];
+      for (const { page } of pages) await page.context().close();
+      for (const end of rest) await end();
+    });
+  });
+}
+
+/** Runs at the end of the describe that runs, after its pages are closed. */
+export const atEnd = (end: () => Promise<unknown>): void => void endings.push(end);
+
+async function report(pages: readonly BrowserPage[]): Promise<void> {
+  for (const { page, consoleErrors } of pages.filter((one) => !one.page.isClosed())) {
     const text = await page.locator('body').ariaSnapshot({ timeout: 5_000 }).catch(String);
     console.error(
       [`In the browser: ${page.url()}`, ...consoleErrors, text.slice(0, 3_000)].join('\n'),
     );
   }
-});
-
-let browser: Promise<Browser> | undefined;
+}
 
 export interface BrowserPage {
   page: Page;
@@ -56,6 +84,7 @@ export interface BrowserPage {
 
 /** Opens a page in a new browser context, which shares no cookies with others. */
 export async function openPage(options: BrowserContextOptions = {}): Promise<BrowserPage> {
+  assert(opened !== null, 'pages are opened inside of describeInBrowser');
   browser ??= launch();
   const context = await (await browser).newContext(options);
   // Generous, because a busy machine is slow. A test that passes never waits this long.
@@ -74,8 +103,8 @@ export async function openPage(options: BrowserContextOptions = {}): Promise<Bro
   return { page, consoleErrors, hosts };
 }
 
-async function launch(): Promise<Browser> {
-  const launched = await chromium.launch({
+const launch = (): Promise<Browser> =>
+  chromium.launch({
     executablePath: executablePath as string,
     args: [
       '--headless',
@@ -88,25 +117,23 @@ async function launch(): Promise<Browser> {
       '--disable-sync',
     ],
   });
-  cleanups.push(() => launched.close());
-  return launched;
-}
 
-/** Checks that the page is accessible in both color schemes and on a phone, where it must not scroll sideways. */
+/** Checks that the page is accessible, and that it does not scroll sideways on a phone. The long form checks it in the dark
+ * and on a phone as well: appearance.test.ts does so for every page, and a run of axe-core takes 0.4 s of CPU time. */
 export async function checkAppearance(page: Page, name: string): Promise<void> {
   const wide = page.viewportSize() ?? { width: 1280, height: 800 };
-  for (const [colorScheme, rules] of [
-    ['dark', colorRules],
-    ['light', undefined],
-  ] as const) {
-    await setColorScheme(page, colorScheme);
-    await screenshot(page, `${name}-${colorScheme}`);
-    assert.deepEqual(await findViolations(page, rules), [], `${name} in ${colorScheme}`);
+  if (isSoak) {
+    await setColorScheme(page, 'dark');
+    await screenshot(page, `${name}-dark`);
+    assert.deepEqual(await findViolations(page, colorRules), [], `${name} in dark`);
   }
+  await setColorScheme(page, 'light');
+  await screenshot(page, `${name}-light`);
+  assert.deepEqual(await findViolations(page), [], `${name} in light`);
   await page.setViewportSize({ width: 390, height: 780 });
   await settle(page);
   await screenshot(page, `${name}-phone`);
-  assert.deepEqual(await findViolations(page), [], `${name} on a phone`);
+  if (isSoak) assert.deepEqual(await findViolations(page), [], `${name} on a phone`);
   assert.ok(await fitsWidth(page), `${name} is wider than a phone`);
   await page.setViewportSize(wide);
   await settle(page);

@@ -1,19 +1,14 @@
 // A real server with its dashboard open in a real browser, and what tests do there again and again.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { after } from 'node:test';
 import type { BrowserContextOptions, Page } from 'playwright-core';
-import {
-  type ScriptedUpstream,
-  startScriptedUpstream,
-} from '#inference/engines/scripted/server.ts';
-import { type BrowserPage, openPage } from './browser.ts';
-import { makeFolder, serveMillrace } from './process.ts';
+import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
+import { atEnd, type BrowserPage, openPage } from './browser.ts';
+import { password, startTestServer, type TestOptions } from './server.ts';
 import { until } from './until.ts';
 
-export const password = 'correct horse battery';
+export { password };
+
 const ownerEmail = 'owner@example.com';
 
 export interface DashboardServer {
@@ -25,23 +20,40 @@ export interface DashboardServer {
 /** A server, and a page in which its owner is signed in. */
 export type Dashboard = DashboardServer & BrowserPage;
 
-/** Models are loaded on first use: most of these tests use none. */
-export async function startServer(args: string[] = []): Promise<DashboardServer> {
-  const config = join(makeFolder(), 'millrace.yaml');
-  writeFileSync(config, 'inference:\n  preload: false\n');
-  const { url, dataDir, stdout } = await serveMillrace(['--config', config, ...args]);
-  return { url, setupLink: findSetupLink(stdout()), dataDir };
+type Settings = Pick<TestOptions, 'config' | 'on'>;
+
+/** A server in this process, which ends with the describe. Models are loaded on first use: most of these tests use none. */
+export async function startServer({ config, on }: Settings = {}): Promise<DashboardServer> {
+  const inference = { preload: false, ...config?.inference };
+  const server = await startTestServer({
+    config: { ...config, inference },
+    ...(on !== undefined && { on }),
+  });
+  atEnd(() => server.stop());
+  const { url, setupLink, dataDir } = server;
+  assert(setupLink !== null);
+  return { url, setupLink, dataDir };
 }
 
-/** Starts a server, opens its dashboard, and signs in as the owner. */
+/** Starts a server, and opens its dashboard with its owner signed in. */
 export async function openDashboard(
-  args: string[] = [],
+  settings: Settings = {},
   options: BrowserContextOptions = { reducedMotion: 'reduce' },
 ): Promise<Dashboard> {
-  const server = await startServer(args);
+  const server = await startServer(settings);
   const opened = await openPage(options);
-  await joinWith(opened.page, server.setupLink, ownerEmail);
+  await enter(opened.page, server.setupLink, ownerEmail);
   return { ...server, ...opened };
+}
+
+/** Joins by the link without its page, whose tests are in first-minute.test.ts and team.test.ts: it takes a second of CPU
+ * time. */
+async function enter(page: Page, link: string, email: string): Promise<void> {
+  const token = link.split('/').at(-1);
+  const { origin } = new URL(link);
+  await post(page, `${origin}/dashboard/api/join`, { token, email, password });
+  await page.goto(origin);
+  await waitForHome(page);
 }
 
 export const findSetupLink = (output: string) => /Set-?up link +(\S+)/i.exec(output)?.[1] ?? '';
@@ -61,7 +73,7 @@ export async function openAs(dashboard: Dashboard, role: 'member' | 'viewer'): P
     .context()
     .request.post(`${dashboard.url}/dashboard/api/invitations`, { data: { role } });
   const { page } = await openPage();
-  await joinWith(page, (await response.json()).link, `${role}@example.com`);
+  await enter(page, (await response.json()).link, `${role}@example.com`);
   return page;
 }
 
@@ -123,16 +135,13 @@ export async function createApiKey(
   return (await response.json()).key;
 }
 
-const upstreams: ScriptedUpstream[] = [];
-after(() => Promise.all(upstreams.map((upstream) => upstream.close())));
-
 /** Gives models a backend, for tests of costs: a stand-in is free. */
 export async function addBackends(
   { page, url }: Pick<Dashboard, 'page' | 'url'>,
   models: readonly string[],
 ): Promise<void> {
   const upstream = await startScriptedUpstream();
-  upstreams.push(upstream);
+  atEnd(() => upstream.close());
   for (const model of models) {
     const data = { model, name: 'scripted', url: upstream.url, upstream_model: 'scripted' };
     await post(page, `${url}/dashboard/api/backends`, data);

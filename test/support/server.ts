@@ -12,6 +12,7 @@ import { type Config, ConfigSchema } from '#config/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { systemClock } from '#lib/clock.ts';
 import { type RunningServer, startServer } from '#server/start.ts';
+import { createLazyBuild } from './dashboard-build.ts';
 import { createMigrated, type DatabaseKind, stopOwnPostgres } from './databases.ts';
 
 export interface TestServer extends RunningServer {
@@ -45,10 +46,12 @@ const example: unknown = parse(renderExample());
 export const password = 'correct horse battery';
 /** The least that argon2id takes. The standard cost takes 70 ms for each person that joins. */
 const cheapest = { memory: 8, passes: 1, parallelism: 1 };
+const sharedBuild = createLazyBuild();
 const cleanups: (() => Promise<void>)[] = [];
 
 after(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
+  sharedBuild.end();
   await stopOwnPostgres();
 });
 
@@ -73,6 +76,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
     clock: options.clock ?? systemClock,
     ownsDataDir: false,
     passwordCost: cheapest,
+    dashboard: sharedBuild,
   });
   const key = options.presetApiKey ?? server.firstApiKey ?? '';
   let stopped: Promise<void> | undefined;

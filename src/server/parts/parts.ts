@@ -3,7 +3,7 @@
 import type { Config } from '#config/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { PasswordCost } from '#lib/secrets/secrets.ts';
-import { createDashboardBuild } from '#server/dashboard-build.ts';
+import { createDashboardBuild, type DashboardBuild } from '#server/dashboard-build.ts';
 import { openAccounts, openUsage } from './accounts.ts';
 import { openBatches } from './batches.ts';
 import { openCloud } from './cloud.ts';
@@ -13,9 +13,15 @@ import { openModels, openServing } from './inference.ts';
 
 export type Parts = Awaited<ReturnType<typeof openParts>>;
 
-export async function openParts(config: Config, clock: Clock, passwordCost?: PasswordCost) {
+/** What tests choose otherwise: each has a default. */
+export interface PartOptions {
+  passwordCost?: PasswordCost | undefined;
+  dashboard?: DashboardBuild | undefined;
+}
+
+export async function openParts(config: Config, clock: Clock, options: PartOptions) {
   const core = await openCore(config, clock);
-  const accounts = openAccounts(core, passwordCost);
+  const accounts = openAccounts(core, options.passwordCost);
   const usage = openUsage(core);
   const cloud = await openCloud(core);
   const models = await openModels(core, cloud.modelGpus);
@@ -35,6 +41,6 @@ export async function openParts(config: Config, clock: Clock, passwordCost?: Pas
     }),
     fits,
     cloud,
-    dashboard: createDashboardBuild(core.log),
+    dashboard: options.dashboard ?? createDashboardBuild(core.log),
   };
 }

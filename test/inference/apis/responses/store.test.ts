@@ -1,4 +1,4 @@
-// Stored responses on both bothDatabases: conversations of any length and form, whose they are, and their bounds.
+// Stored responses on both databases: conversations of any length and form, whose they are, and their bounds.
 
 import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
