@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeFolder } from './support/process.ts';
+import { makeFolder } from '#test/support/process.ts';
 
 const module = join(import.meta.dirname, 'support/programs.ts');
 
