@@ -11,16 +11,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import type { DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
+import type { Clock } from '#lib/clock.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { noPostgres } from '#test/support/databases.ts';
 import { testEngine } from '#test/support/deployments.ts';
 import { findFreePort } from '#test/support/free-port.ts';
 import { listen } from '#test/support/listen.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 const model = 'hermes3-8b';
-/** Goes by itself, and is turned while a test waits for what servers do now and then. */
-const clock = createRunningClock();
 const config = { secret_key: Buffer.alloc(32, 7).toString('base64') };
 
 interface Server {
@@ -35,7 +35,6 @@ async function toAddress() {
 
 const startFirst = async (given: object = {}, deployments: object = {}): Promise<Server> => {
   const server = await startTestServer({
-    clock,
     database: 'postgres',
     config: { ...config, server: { ...(await toAddress()), ...given }, deployments },
   });
@@ -43,7 +42,7 @@ const startFirst = async (given: object = {}, deployments: object = {}): Promise
 };
 
 /** Another server on the same database, with a host of its own unless its settings say otherwise. */
-async function startAnother(first: Server, given: object = {}): Promise<Server> {
+async function startAnother(first: Server, given: object = {}, clock?: Clock): Promise<Server> {
   const { databaseUrl, key } = first.server;
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-server-'));
   const on = { dataDir, databaseUrl };
@@ -51,7 +50,7 @@ async function startAnother(first: Server, given: object = {}): Promise<Server> 
     on,
     config: { ...config, server: await toAddress(), ...given },
     presetApiKey: key,
-    clock,
+    ...(clock && { clock }),
   });
   return { server, owner: server.withCookie(first.owner.cookie) };
 }
@@ -75,7 +74,7 @@ async function forget({ server }: Server): Promise<void> {
   const db = new Client({ connectionString: server.databaseUrl ?? '' });
   await db.connect();
   const id = readFileSync(join(server.dataDir, 'host-id'), 'utf8').trim();
-  await clock.until('another server takes over', async () => {
+  await until('another server takes over', async () => {
     await db.query('update servers set seen_at = 0 where id = $1', [id]);
     const { rowCount } = await db.query('select 1 from deployments where runner_id != $1', [id]);
     return rowCount === 1;
@@ -117,7 +116,7 @@ describe('deployments of several servers', {
     assert.equal((await chat(first)).status, 200);
     const second = await startAnother(first);
     await first.server.stop();
-    await clock.until('it is taken over', async () => {
+    await until('it is taken over', async () => {
       const response = await chat(second);
       await response.arrayBuffer();
       return /^tested-/.test(response.headers.get('x-served-by') ?? '');
@@ -136,17 +135,14 @@ describe('deployments of several servers', {
     const running = async () =>
       (await instances(second)).filter(({ status }) => status !== 'terminating');
     const servedBy = async (server: Server) => (await chat(server)).headers.get('x-served-by');
-    const next = await clock.until('the other runs it on a machine of its own', async () => {
+    const next = await until('the other runs it on a machine of its own', async () => {
       const [one, ...rest] = await running();
       const name = `tested-${one?.id.slice(0, 8)}`;
       const isNext = one?.id !== machine?.id && rest.length === 0;
       return isNext && (await servedBy(second)) === name ? name : undefined;
     });
-    await clock.until(
-      'its server sends requests there',
-      async () => (await servedBy(first)) === next,
-    );
-    await clock.until('every server shows it', async () => (await show(first)).replicas[0]);
+    await until('its server sends requests there', async () => (await servedBy(first)) === next);
+    await until('every server shows it', async () => (await show(first)).replicas[0]);
     assert.equal((await running()).length, 1);
   });
 
@@ -168,14 +164,15 @@ describe('deployments of several servers', {
   });
 
   async function refusesRequests(peerUrl: string): Promise<void> {
+    const clock = createRunningClock();
     const first = await startFirst({ peer_url: peerUrl });
     await deploy(first, 'cpu_1x_general');
-    const second = await startAnother(first);
+    const second = await startAnother(first, {}, clock);
     let response: Response | undefined;
     void chat(second).then((answer) => {
       response = answer;
     });
-    const refused = await clock.until('the request is refused', () => {
+    const refused = await until('the request is refused', () => {
       clock.turn(1_000);
       return response;
     });
@@ -196,7 +193,7 @@ describe('deployments of several servers', {
       assert((await response.text()).includes(message));
     }
     await first.server.stop();
-    const refused = await clock.until('requests are refused', async () => {
+    const refused = await until('requests are refused', async () => {
       const response = await chat(second);
       return response.status === 503 ? response : undefined;
     });
@@ -216,7 +213,7 @@ describe('deployments of several servers', {
       ['stopped-by-an-older-version', 0],
     ])
       await db.query('insert into servers (id, seen_at) values ($1, $2)', [id, seenAt]);
-    await clock.until('they are deleted', async () => {
+    await until('they are deleted', async () => {
       const { rows } = await db.query<{ id: string }>("select id from servers where id like '%-%'");
       return isDeepStrictEqual(rows, [{ id: 'stopped-lately' }]);
     });
@@ -254,7 +251,7 @@ describe('deployments of several servers', {
     });
 
     test('are shown by every server', async () => {
-      await clock.until('they show the same', async () => {
+      await until('they show the same', async () => {
         const { replicas } = await show(first);
         return replicas.length === 1 && isDeepStrictEqual((await show(second)).replicas, replicas);
       });
@@ -262,7 +259,7 @@ describe('deployments of several servers', {
     });
 
     test('are sent no more by other servers than their context window takes', async () => {
-      const refusal = await clock.until('the other server knows the window', async () => {
+      const refusal = await until('the other server knows the window', async () => {
         const response = await chat(second, { max_tokens: 5_000 });
         return response.status === 200 ? undefined : response;
       });
@@ -289,10 +286,10 @@ describe('deployments of several servers', {
       const failing = { name: 'failing', model: 'llama3.1-8b-instruct', min: 1, ...shell };
       await call(first, 'POST', '/deployments', failing);
       const status = async () => (await call(first, 'GET', '/deployments/failing')).status;
-      await clock.until('it has failed', async () => (await status()) === 'failed');
+      await until('it has failed', async () => (await status()) === 'failed');
       writeFileSync(file, '');
       await call(second, 'POST', '/deployments/failing/start');
-      await clock.until('it is ready', async () => (await status()) === 'ready');
+      await until('it is ready', async () => (await status()) === 'ready');
     });
 
     test('are reached by servers of the same database alone', async () => {
@@ -331,10 +328,8 @@ describe('deployments of several servers', {
       const client = new AbortController();
       await chat(second, { stream: true }, { signal: client.signal });
       client.abort();
-      await clock.until('it has ended', async () =>
-        (await readLog(first)).includes('a client left'),
-      );
-      await clock.until('nothing runs', async () => (await show(first)).running === 0);
+      await until('it has ended', async () => (await readLog(first)).includes('a client left'));
+      await until('nothing runs', async () => (await show(first)).running === 0);
     });
 
     /** Kills the newest engine. */
@@ -353,7 +348,7 @@ describe('deployments of several servers', {
     });
 
     test('that have just died keep requests of another server waiting for the next one', async () => {
-      await clock.until('it is ready', async () => (await show(first)).status === 'ready');
+      await until('it is ready', async () => (await show(first)).status === 'ready');
       const before = await chat(second);
       await kill();
       const after = await chat(second);
@@ -371,7 +366,7 @@ describe('deployments of several servers', {
       };
       // So many that each replica gets one, whatever its name is.
       const contents = Array.from({ length: 40 }, (_, at) => `Conversation ${at}`);
-      await clock.until('both servers use all three', async () => {
+      await until('both servers use all three', async () => {
         const [here, there] = await Promise.all(
           [first, second].map((server) =>
             Promise.all(contents.map((content) => names(server, content))),
@@ -386,7 +381,7 @@ describe('deployments of several servers', {
     test('are not started elsewhere when their server has gone', async () => {
       await first.server.stop();
       const servedBy = async () => (await chat(second)).headers.get('x-served-by');
-      await clock.until('the stand-in answers', async () => (await servedBy()) === 'builtin');
+      await until('the stand-in answers', async () => (await servedBy()) === 'builtin');
     });
   });
 });
