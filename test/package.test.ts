@@ -109,6 +109,7 @@ test('the packed program serves the dashboard, chats and launches a machine', {
     output += text;
     if (output.includes('API docs')) break;
   }
+  assert.doesNotMatch(output, /must exist/);
   const url = /Inference API\s+(\S+)\/v1/.exec(output)?.[1];
   const key = /secret_\S+/.exec(output)?.[0];
   const call = async (path: string, body?: object) => {

@@ -8,13 +8,13 @@ import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { programName } from '#config/environment.ts';
 import { unknownUrl } from '#lib/errors.ts';
-import { type DashboardBuild, noncePlaceholder, webFolder } from './dashboard-build.ts';
+import { type DashboardBuild, noncePlaceholder } from './dashboard-build.ts';
 
 type Page = 'index' | 'docs';
 
 export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuild): Promise<void> {
+  // Every response names its folder. A package doesn't have `web/`, and a missing root would be logged as a warning.
   await app.register(staticFiles, {
-    root: webFolder,
     serve: false,
     preCompressed: true,
     cacheControl: false,
