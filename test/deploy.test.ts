@@ -1,5 +1,5 @@
-// The files for containers, systemd and Kubernetes name only what exists here. Docker and Helm are not run: the chart's
-// templates are filled in with its own values and read as YAML.
+// The files for containers, systemd and Kubernetes name only what exists here, and run the image as
+// deploy-image.soak.ts does. Helm is not run: the chart's templates are filled in with its own values and read as YAML.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -15,24 +15,55 @@ const root = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const variables: readonly string[] = overrides.map(({ env }) => env);
 
-test('the image runs as a user of its own, checks its health and copies files that exist', () => {
-  const text = read('deploy/Dockerfile');
-  const last = text.slice(text.lastIndexOf('\nFROM '));
-  assert.match(last, /^USER millrace$/m);
-  assert.match(last, /^HEALTHCHECK .*\n?.*readyz/m);
-  const copied = [...text.matchAll(/^COPY (?:--from=build )?(.+) \S+$/gm)]
-    .flatMap(([, paths]) => (paths as string).split(' '))
-    .map((path) => path.replace(/^\/app\//, ''))
-    .filter((path) => path !== 'node_modules');
-  assert.ok(copied.length > 8);
+const dockerfile = read('deploy/Dockerfile');
+const finalStage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
+const healthCheck = JSON.parse(
+  /^HEALTHCHECK [^[]*CMD (\[.+\])$/m.exec(finalStage)?.[1] ?? 'null',
+) as string[];
+
+test('the image runs as a numbered user, checks its health and copies files that exist', () => {
+  assert.match(finalStage, /^USER 10001:10001$/m);
+  assert.match(finalStage, / useradd --uid 10001 --gid 10001 /);
+  assert.equal(healthCheck[0], 'node');
+  assert.match(healthCheck.join(' '), /readyz/);
+  assert.match(finalStage, /^COPY --from=build \/app\/node \/usr\/local\/bin\/node$/m);
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, paths]) =>
+    (paths as string).split(' '),
+  );
+  assert.ok(copied.length > 3);
   assert.deepEqual(
     copied.filter((path) => !existsSync(join(root, path))),
     [],
   );
-  const [, environment] = /^ENV (.+)$/m.exec(last) ?? [];
+  const [, environment] = /^ENV (.+)$/m.exec(finalStage) ?? [];
   const names = (environment as string).split(' ').map((pair) => pair.split('=')[0] as string);
   assert.deepEqual(
     names.filter((name) => !variables.includes(name)),
+    [],
+  );
+});
+
+test('both images that the image is made from can be replaced', () => {
+  assert.match(dockerfile, /^FROM \$\{BUILD\} AS build$/m);
+  assert.match(finalStage, /^\nFROM \$\{BASE\}$/m);
+  assert.match(dockerfile, /^ARG BUILD=node:24-bookworm-slim$/m);
+  assert.match(dockerfile, /^ARG BASE=debian:bookworm-slim$/m);
+});
+
+test('what the image is built from is not ignored', () => {
+  const ignored = read('.dockerignore').trim().split('\n');
+  const needed = [
+    'docs',
+    'model',
+    'src',
+    'tools',
+    'web',
+    'millrace',
+    'package-lock.json',
+    '.npmrc',
+  ];
+  assert.deepEqual(
+    needed.filter((name) => ignored.includes(name)),
     [],
   );
 });
@@ -50,6 +81,19 @@ test('compose starts the server when PostgreSQL and Valkey are healthy', () => {
   assert.deepEqual(mounted.map((one) => one.split(':')[0]).sort(), Object.keys(volumes).sort());
 });
 
+test('compose runs the image as its user with a read-only root, and checks its health', () => {
+  const { millrace } = parse(read('deploy/compose.yaml')).services;
+  assert.deepEqual(
+    [millrace.user, millrace.read_only, millrace.tmpfs, millrace.volumes],
+    ['10001:10001', true, ['/tmp'], ['data:/data']],
+  );
+  assert.deepEqual(
+    [millrace.cap_drop, millrace.security_opt],
+    [['ALL'], ['no-new-privileges:true']],
+  );
+  assert.deepEqual(millrace.healthcheck.test, ['CMD', ...healthCheck]);
+});
+
 test('systemd accepts the unit', { skip: needs('systemd-analyze') }, () => {
   const unit = join(root, 'deploy/millrace.service');
   const { stderr } = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' });
@@ -65,17 +109,44 @@ test("the chart's templates are Kubernetes objects with the chart's values", () 
   const folder = 'deploy/helm/millrace';
   const chart = parse(read(`${folder}/Chart.yaml`));
   assert.deepEqual([chart.version, chart.appVersion], [millrace.version, millrace.version]);
-  const values = parse(read(`${folder}/values.yaml`));
   const kinds = readdirSync(join(root, folder, 'templates')).map((name) => {
-    const [document] = parseAllDocuments(fillIn(read(`${folder}/templates/${name}`), values));
-    assert.deepEqual(document?.errors, [], name);
-    const object = document?.toJS();
+    const object = readTemplate(name);
     assert.ok(object.apiVersion && object.metadata.name, name);
     if (object.kind === 'ConfigMap') parse(object.data['millrace.yaml']);
     return object.kind;
   });
   assert.deepEqual(kinds.sort(), ['ConfigMap', 'Service', 'StatefulSet']);
 });
+
+test("the chart's pods run the image as its user with a read-only root", () => {
+  const { spec } = readTemplate('statefulset.yaml');
+  const pod = spec.template.spec;
+  const [container] = pod.containers;
+  const { runAsNonRoot, runAsUser, runAsGroup, fsGroup } = pod.securityContext;
+  assert.deepEqual([runAsNonRoot, runAsUser, runAsGroup, fsGroup], [true, 10001, 10001, 10001]);
+  assert.deepEqual(container.securityContext, {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  });
+  const mounts: { name: string; mountPath: string; readOnly?: boolean }[] = container.volumeMounts;
+  const writable = mounts.filter(({ readOnly }) => readOnly !== true);
+  assert.deepEqual(writable.map(({ mountPath }) => mountPath).sort(), ['/data', '/tmp']);
+  const volumes: { name: string; emptyDir?: object }[] = pod.volumes;
+  assert.deepEqual(volumes.find(({ name }) => name === 'tmp')?.emptyDir, {});
+  const claims: { metadata: { name: string } }[] = spec.volumeClaimTemplates;
+  const names = [...volumes, ...claims.map(({ metadata }) => metadata)].map(({ name }) => name);
+  assert.deepEqual(names.sort(), mounts.map(({ name }) => name).sort());
+});
+
+/** An object of the chart with the chart's own values. */
+function readTemplate(name: string) {
+  const values = parse(read('deploy/helm/millrace/values.yaml'));
+  const template = read(`deploy/helm/millrace/templates/${name}`);
+  const [document] = parseAllDocuments(fillIn(template, values));
+  assert.deepEqual(document?.errors, [], name);
+  return document?.toJS();
+}
 
 /** Does what the templates use of Helm: values, defaults, `with`, and `toYaml` with an indentation. */
 function fillIn(template: string, values: object): string {
