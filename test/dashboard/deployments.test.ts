@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { DeploymentView } from '#deployments/schema.ts';
 import { checkAppearance, describeInBrowser } from '#test/support/browser.ts';
@@ -14,7 +14,7 @@ import {
   post,
   sendChat,
 } from '#test/support/dashboard.ts';
-import { useNvidiaSmi } from '#test/support/nvidia-smi.ts';
+import { type NvidiaSmi, useNvidiaSmi } from '#test/support/nvidia-smi.ts';
 
 const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
 const model = 'hermes3-8b';
@@ -23,11 +23,14 @@ const name = 'hermes';
 describeInBrowser('deployments', () => {
   let dashboard: Dashboard;
   let page: Page;
-  const nvidiaSmi = useNvidiaSmi({});
+  let nvidiaSmi: NvidiaSmi;
   before(async () => {
-    dashboard = await openDashboard();
+    nvidiaSmi = useNvidiaSmi({});
+    dashboard = await openDashboard({ config: { cloud: { driver: 'sandbox' } } });
     ({ page } = dashboard);
   });
+
+  after(() => nvidiaSmi.remove());
 
   const dialog = () => page.getByRole('dialog');
   const button = (label: string) => page.getByRole('button', { name: label, exact: true });

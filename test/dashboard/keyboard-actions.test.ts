@@ -18,7 +18,7 @@ describeInBrowser('actions by keyboard', () => {
   let dashboard: Dashboard;
   let page: Page;
   before(async () => {
-    dashboard = await openDashboard();
+    dashboard = await openDashboard({ config: { cloud: { driver: 'sandbox' } } });
     ({ page } = dashboard);
     const launched = await launchMachine(dashboard, 'typed-machine');
     assert.equal(launched.status(), 200, await launched.text());

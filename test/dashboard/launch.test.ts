@@ -28,7 +28,10 @@ describeInBrowser(
     let page: Page;
     let key: string;
     before(async () => {
-      dashboard = await openDashboard({}, { viewport: { width: 1280, height: 900 } });
+      dashboard = await openDashboard(
+        { config: { cloud: { driver: 'sandbox' } } },
+        { viewport: { width: 1280, height: 900 } },
+      );
       ({ page } = dashboard);
       key = await createApiKey(dashboard, 'launcher');
       for (const name of ['first key', 'laptop']) {

@@ -1,7 +1,7 @@
 // How the server delivers the dashboard's files: headers, compression and size.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -13,6 +13,10 @@ describe('serving the dashboard', () => {
     server = await startTestServer();
     const isBuilt = async () => (await fetchPage()).status !== 503;
     await until('the dashboard is built', isBuilt, 120_000);
+  });
+
+  after(() => {
+    delete process.env.MILLRACE_PROGRAM;
   });
 
   // As a browser: clients that name no type get what Ollama says.

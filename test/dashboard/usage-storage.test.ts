@@ -1,3 +1,5 @@
+// The notice above the request log when it is nearly full.
+
 import { test } from 'node:test';
 import { openDatabase } from '#db/open.ts';
 import { describeInBrowser } from '#test/support/browser.ts';

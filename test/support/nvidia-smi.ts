@@ -16,12 +16,15 @@ export interface NvidiaSmi {
   /** The arguments of each call so far. */
   calls(): string[];
   print(output: NvidiaSmiOutput): void;
+  /** For tests that share their process with others. */
+  remove(): void;
 }
 
 const searchPath = process.env.PATH;
-after(() => {
+const remove = () => {
   process.env.PATH = searchPath;
-});
+};
+after(remove);
 
 const script = `#!/bin/sh
 cd "\${0%/*}" || exit
@@ -46,5 +49,5 @@ export function useNvidiaSmi(output: NvidiaSmiOutput | null): NvidiaSmi {
   writeFileSync(join(folder, 'nvidia-smi'), script, { mode: 0o755 });
   process.env.PATH = `${folder}:${searchPath}`;
   const calls = () => readFileSync(join(folder, 'calls'), 'utf8').split('\n').slice(0, -1);
-  return { calls, print };
+  return { calls, print, remove };
 }

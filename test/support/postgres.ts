@@ -58,8 +58,11 @@ export async function startPostgres(): Promise<Postgres> {
       stdio: 'ignore',
     });
     await untilReady(url, child);
+    // The test runner ends what the global set-up started once nothing else is left, which may be in the same process.
+    child.unref();
   }
   async function crash(): Promise<void> {
+    child.ref();
     const gone = new Promise((done) => child.once('exit', done));
     child.kill('SIGQUIT');
     await gone;
