@@ -1,6 +1,8 @@
 // millrace team reset, beside a running server and without one.
 
 import assert from 'node:assert';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createHandClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
@@ -11,15 +13,19 @@ const api = '/dashboard/api';
 const email = 'owner@example.com';
 const next = 'a new and better one';
 
-const reset = ({ dataDir, databaseUrl }: TestServer, ...words: string[]) =>
-  runMillrace([
+function reset({ dataDir, databaseUrl }: TestServer, ...words: string[]) {
+  // Else it reads that of the current folder.
+  const config = join(makeFolder(), 'millrace.yaml');
+  writeFileSync(config, `data_dir: ${dataDir}\n`);
+  return callMillrace([
     'users',
     'reset',
     ...(words.length === 0 ? [email] : words),
-    '--data-dir',
-    dataDir,
+    '--config',
+    config,
     ...(databaseUrl === null ? [] : ['--database-url', databaseUrl]),
   ]);
+}
 
 const tokenOf = ({ stdout }: { stdout: string }) => stdout.trim().split('/').at(-1) as string;
 const look = (server: TestServer, token: string) =>

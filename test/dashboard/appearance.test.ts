@@ -11,6 +11,7 @@ import {
   fitsWidth,
   openPage,
   screenshot,
+  setColorScheme,
   settle,
 } from '#test/support/browser.ts';
 import {
@@ -185,9 +186,8 @@ async function findAllProblems(dashboard: Dashboard, visits: readonly Visited[])
   for (const visited of visits) {
     await visit(dashboard, visited);
     for (const [colorScheme, width, rules] of looks) {
-      await page.emulateMedia({ colorScheme });
       await page.setViewportSize(widths[width]);
-      await settle(page);
+      await setColorScheme(page, colorScheme);
       await shoot(page, visited, `${colorScheme}-${width}`);
       const found = rules === 'none' ? [] : await findViolations(page, rules);
       if (!(await fitsWidth(page))) found.push('it is wider than the screen');

@@ -140,7 +140,7 @@ export async function checkAppearance(page: Page, name: string): Promise<void> {
 }
 
 /** Waits until the page has applied the color scheme and transitions have ended. */
-async function setColorScheme(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
+export async function setColorScheme(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.emulateMedia({ colorScheme });
   await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
   await settle(page);
