@@ -103,7 +103,7 @@ describe('weights of deployments', () => {
   test('a repository that is missing or gated ends as a sentence, and HF_TOKEN opens it', async () => {
     hub.add('acme/gated', files, { token: 'hf_secret' });
     await deployments.create('gated', { source: 'acme/gated' });
-    const refused = await (await clock.through(deployments.chat())).text();
+    const refused = await (await deployments.chat()).text();
     assert.match(
       refused,
       /The deployment gated failed\. The engine could not be started\. Its page/,
@@ -133,7 +133,7 @@ describe('weights of deployments', () => {
     const large = { ...config, num_hidden_layers: 100_000, hidden_size: 1_048_576 };
     hub.add('acme/large', { ...files, 'config.json': Buffer.from(JSON.stringify(large)) });
     await deployments.create('large', { source: 'acme/large' });
-    assert.equal((await clock.through(deployments.chat())).status, 503);
+    assert.equal((await deployments.chat()).status, 503);
     const { reason } = await deployments.show('large');
     assert.match(reason ?? '', /does not fit: it needs .* GiB/);
   });
@@ -240,9 +240,6 @@ describe('weights of deployments', () => {
   test('a path is given to the engine as it is', async () => {
     const folder = join(server.dataDir, 'no-such-folder');
     await deployments.create('path', { source: folder });
-    assert.match(
-      await (await clock.through(deployments.chat())).text(),
-      /The engine ended with exit code 1/,
-    );
+    assert.match(await (await deployments.chat()).text(), /The engine ended with exit code 1/);
   });
 });

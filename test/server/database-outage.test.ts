@@ -105,8 +105,8 @@ describe('an outage of PostgreSQL', { skip: noPostgres }, () => {
         async () => (await owner('/dashboard/api/me')).status === 200,
       );
       assert.deepEqual(new Set(await chats(5)), new Set([200]));
-      await until('all rows are written', async () => (await readRows(direct)).length === 90);
-      await until('nothing is left in the spool', async () =>
+      await clock.until('all rows are written', async () => (await readRows(direct)).length === 90);
+      await clock.until('nothing is left in the spool', async () =>
         /^millrace_usage_spooled 0$/m.test(await metrics()),
       );
       const rows = await readRows(direct);
