@@ -38,7 +38,8 @@ export interface RunningContainer {
 
 /**
  * Folders outside of the storage that the programs write to are covered. crun refuses version 1 of cgroups with a
- * hierarchy of version 2 beside it, unless it doesn't see the latter.
+ * hierarchy of version 2 beside it, unless it doesn't see the latter. The first process ends with this one, even a killed
+ * one, because its input does, and all others end with it.
  */
 const isolate = `
   for folder in /dev/shm /run/containers /run/crun /run/netns /var/lib/containers; do
@@ -48,7 +49,7 @@ const isolate = `
   if mountpoint -q /sys/fs/cgroup/unified; then umount /sys/fs/cgroup/unified; fi
   ip link set lo up
   echo ready
-  exec sleep infinity
+  exec cat
 `;
 
 /** `folder` is where images and containers are stored. */
