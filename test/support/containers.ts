@@ -2,18 +2,21 @@
 // of them is visible to the rest of the computer, whose firewall Podman would change.
 
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { until } from './until.ts';
 
 const programs = 'buildah podman crun iptables ip mmdebstrap nsenter unshare'.split(' ');
+/** Podman's program for networks, which packages only recommend. */
+const networks = ['/usr/lib/podman/netavark', '/usr/libexec/podman/netavark'];
 
 /** Names what containers need and is missing; false if nothing is. */
 export function lacksContainers(): string | false {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it needs root on Linux';
   const missing = programs.find((name) => spawnSync(name, ['--version']).error !== undefined);
-  return missing === undefined ? false : `${missing} is missing`;
+  if (missing !== undefined) return `${missing} is missing`;
+  return networks.some((path) => existsSync(path)) ? false : 'netavark is missing';
 }
 
 export interface Containers {
