@@ -1,6 +1,7 @@
 // Builds the dashboard, then the guide, each into a folder named after the version of its sources, with compressed
 // copies of all assets. The server runs this in a child process; `npm run build:web` runs it by hand. Does nothing
-// for a build that exists, and waits for a process that builds already. A production checkout lacks the build tools, so it builds in a copy that has them.
+// for a build that exists, and waits for a process that builds already. A production checkout lacks the build tools, so it
+// builds in a copy that has them.
 
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -19,12 +20,11 @@ const keptBuilds = 3;
 /** Named after the process, because one that was killed leaves its own behind. */
 const working = join(builds, `.building-${process.pid}`);
 
-const lockName = '.lock';
+const lockName = 'lock';
 /** A build takes half a minute on one slow core. One in a copy installs its dependencies first. */
 const maxBuildMs = 600_000;
 
 if (!isBuilt(dashboard) || !isBuilt(help)) await buildAlone();
-await prune();
 
 /** Servers that start together each run this program, and each build takes ten seconds of CPU time: one of them builds. */
 async function buildAlone(): Promise<void> {
@@ -38,6 +38,7 @@ async function buildAlone(): Promise<void> {
     if (isBuilt(dashboard) && isBuilt(help)) return;
     if (hasBuildTools()) await buildHere();
     else await buildInCopy(working, builds);
+    await prune();
   } finally {
     await rm(working, { recursive: true, force: true });
     lock.release();
@@ -95,9 +96,11 @@ async function compress(folder: string): Promise<void> {
 }
 
 async function prune(): Promise<void> {
-  const names = (await readdir(builds)).filter((name) => name !== lockName);
+  const folders = (await readdir(builds, { withFileTypes: true })).filter((one) =>
+    one.isDirectory(),
+  );
   const dated = await Promise.all(
-    names.map(async (name) => ({ name, at: (await stat(join(builds, name))).mtimeMs })),
+    folders.map(async ({ name }) => ({ name, at: (await stat(join(builds, name))).mtimeMs })),
   );
   dated.sort((one, other) => other.at - one.at);
   const isWork = (name: string) => name.startsWith('.');

@@ -48,7 +48,7 @@ describeInBrowser(
         assert.ok((await page.getByRole('tabpanel').innerText()).includes(key), language);
       }
       const chat = await page.getByRole('tabpanel').innerText();
-      const { output: answer } = await run('sh', ['-c', chat]);
+      const { stdout: answer } = await run('sh', ['-c', chat]);
       assert.ok(JSON.parse(answer).choices[0].message.content, answer);
 
       await page.getByText('Launch a machine', { exact: true }).last().click();
@@ -67,7 +67,8 @@ describeInBrowser(
         assert.ok(code.includes(key), language);
         const [file = '', ...options] = program;
         // The server understands the launch. It refuses it for the missing SSH key, or by its rate limit.
-        const { output } = await run(file, [...options, code]);
+        const { stdout, stderr } = await run(file, [...options, code]);
+        const output = `${stdout}${stderr}`;
         assert.match(
           output,
           /SSH key with name|Too many|HTTP Error (404|429)/,
@@ -218,7 +219,7 @@ describeInBrowser(
 );
 
 /** Resolves to what it wrote, whatever its exit code. */
-const run = (file: string, args: string[]): Promise<{ output: string }> =>
+const run = (file: string, args: string[]): Promise<{ stdout: string; stderr: string }> =>
   new Promise((resolve) => {
-    execFile(file, args, (_error, stdout, stderr) => resolve({ output: `${stdout}${stderr}` }));
+    execFile(file, args, (_error, stdout, stderr) => resolve({ stdout, stderr }));
   });

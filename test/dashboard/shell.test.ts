@@ -51,6 +51,7 @@ describeInBrowser('the shell', () => {
     await page.keyboard.press('Enter');
     await heading('SSH keys').waitFor();
     await page.keyboard.press('Control+k');
+    await palette().waitFor();
     await page.keyboard.type('importer');
     await palette().getByText('importer').first().waitFor();
     await page.keyboard.press('Escape');
