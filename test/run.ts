@@ -42,13 +42,16 @@ switch (form) {
     throw new Error(`The form must be files, quick, all or soak, got ${form}.`);
 }
 
-/** Each group is an entry file that imports its tests. */
+/**
+ * Each group is an entry file that imports its tests. With `await import(…)` the tests of one file could end before those of
+ * the next are known, and the hooks after all tests would run too early.
+ */
 function runInGroups(files: readonly string[], environment: Record<string, string>): void {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-groups-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const entries = toGroups(files).map((group, index) => {
     const entry = join(folder, `${index}.mjs`);
-    const lines = group.map((file) => `await import('${pathToFileURL(join(root, file))}');\n`);
+    const lines = group.map((file) => `import '${pathToFileURL(join(root, file))}';\n`);
     writeFileSync(entry, lines.join(''));
     return entry;
   });
