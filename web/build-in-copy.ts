@@ -3,7 +3,7 @@
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, rename } from 'node:fs/promises';
+import { cp, readdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { isBuilt, webFolder } from '#server/dashboard-build.ts';
@@ -23,8 +23,10 @@ export async function buildInCopy(copy: string, builds: string): Promise<void> {
   await run(copy, 'npm', ['ci', '--include=dev']);
   await run(copy, process.execPath, ['web/build.ts']);
   const built = join(copy, 'web/dist');
-  for (const name of await readdir(built)) {
-    await mkdir(builds, { recursive: true });
+  const folders = (await readdir(built, { withFileTypes: true })).filter((one) =>
+    one.isDirectory(),
+  );
+  for (const { name } of folders) {
     await rename(join(built, name), join(builds, name)).catch((error: NodeJS.ErrnoException) => {
       // Another process may have finished the same build.
       if (!isBuilt(join(builds, name))) throw error;
