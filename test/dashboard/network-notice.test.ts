@@ -10,6 +10,7 @@ import { before, test } from 'node:test';
 import type { HostChecks } from '#cloud/hosts/schema.ts';
 import { webFolder } from '#server/dashboard-build.ts';
 import { describeInBrowser, findViolations, noBrowser, openPage } from '#test/support/browser.ts';
+import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { findSetupLink, password, signInAsOwner, waitForHome } from '#test/support/dashboard.ts';
 import { call, signIn } from '#test/support/installation.ts';
 import {
@@ -84,5 +85,5 @@ describeInBrowser(
       assert.deepEqual(await findViolations(page), []);
     });
   },
-  { skip: false },
+  { skip: needsSandbox() },
 );
