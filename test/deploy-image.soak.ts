@@ -10,11 +10,12 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import {
   type Containers,
-  lacksContainers,
+  needsContainers,
   type RunningContainer,
   startContainers,
 } from '#test/support/containers.ts';
 import { makeFolder } from '#test/support/process.ts';
+import { systemPath } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -36,7 +37,7 @@ const asDeployed = [
   ...['--cap-drop', 'all', '--security-opt', 'no-new-privileges'],
 ];
 
-const missing = lacksContainers();
+const missing = needsContainers();
 
 describe('the image', { skip: missing }, () => {
   let containers: Containers;
@@ -103,6 +104,7 @@ describe('the image', { skip: missing }, () => {
   it('is built on bare Debian by the oldest Node for npm, and adds at most 300 MB', async (t) => {
     const parts = execFileSync(join(root, '.ci/bare-parts'), ['--base'], {
       encoding: 'utf8',
+      env: { ...process.env, PATH: systemPath },
     }).trim();
     await buildBase('base', parts, ['ADD base.tar /']);
     await buildBase('build', parts, [

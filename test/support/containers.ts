@@ -1,22 +1,23 @@
 // Buildah and Podman with storage, mounts, processes and a network of their own, which all end with this process. Nothing
 // of them is visible to the rest of the computer, whose firewall Podman would change.
 
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { needs, skipFor, systemPath } from './programs.ts';
 import { until } from './until.ts';
 
-const programs = 'buildah podman crun iptables ip mmdebstrap nsenter unshare'.split(' ');
 /** Podman's program for networks, which packages only recommend. */
 const networks = ['/usr/lib/podman/netavark', '/usr/libexec/podman/netavark'];
 
-/** Names what containers need and is missing; false if nothing is. */
-export function lacksContainers(): string | false {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it needs root on Linux';
-  const missing = programs.find((name) => spawnSync(name, ['--version']).error !== undefined);
-  if (missing !== undefined) return `${missing} is missing`;
-  return networks.some((path) => existsSync(path)) ? false : 'netavark is missing';
+/** Lets this process run containers. Returns why tests of them are skipped, or false. */
+export function needsContainers(): string | false {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0)
+    return skipFor('it needs root on Linux');
+  const missing = needs('buildah', 'podman', 'crun', 'iptables', 'ip', 'mmdebstrap');
+  if (missing !== false) return missing;
+  return networks.some((path) => existsSync(path)) ? false : skipFor('netavark is missing');
 }
 
 export interface Containers {
@@ -73,7 +74,7 @@ export async function startContainers(folder: string): Promise<Containers> {
   const first = readFileSync(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8').trim();
   const enter = (...kinds: string[]) => ['--target', first, ...kinds.map((kind) => `--${kind}`)];
   const storage = ['--root', join(folder, 'storage'), '--runroot', join(folder, 'state')];
-  const env = { ...process.env, TMPDIR: folder };
+  const env = { ...process.env, PATH: systemPath, TMPDIR: folder };
   const podman = [
     ...[...enter('mount', 'pid', 'net'), 'podman', ...storage, '--tmpdir', join(folder, 'podman')],
     ...['--network-config-dir', join(folder, 'networks')],
