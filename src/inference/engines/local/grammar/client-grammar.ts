@@ -38,7 +38,7 @@ export function toClientGrammar(source: string): string {
     if (error instanceof UnsupportedSchema) throw new Error(`the grammar ${error.reason}`);
     if (error instanceof GrammarError || error instanceof PatternError)
       throw new Error(`the grammar ${error.message}`);
-    // The only RangeError is a full stack: a rule that names a rule that names a rule, hundreds deep.
+    // The only RangeError is a full stack: rules that name themselves by way of others, hundreds deep.
     if (error instanceof RangeError) throw new Error('the grammar is nested too deeply');
     throw error;
   }
@@ -81,6 +81,7 @@ function analyse(sources: Rules, rules: RuleBuilder): Compilation {
     });
   collect(nullable, isNullable);
   collect(regular, isRegular);
+  refuseDeepRules(sources, regular);
   if (!regular.has('root')) refuseManySets(sources);
   untilStable(compilation, (name, body) =>
     addRanges(compilation, first, name, firstOf(compilation, body)) ? usersOf(name) : [],
@@ -89,6 +90,21 @@ function analyse(sources: Rules, rules: RuleBuilder): Compilation {
     regular.has(name) ? [] : passFollow(compilation, body, follow.get(name) ?? []),
   );
   return compilation;
+}
+
+/** Rules without recursion are read by a function that calls itself for the rules they name. */
+const maxRuleDepth = 1000;
+
+function refuseDeepRules(sources: Rules, regular: ReadonlySet<string>): void {
+  const depths = new Map<string, number>();
+  // The set has each rule after those that it names.
+  for (const name of regular) {
+    let depth = 1;
+    for (const node of nodesIn([sources.get(name) as Node]))
+      if (node.kind === 'rule') depth = Math.max(depth, 1 + (depths.get(node.name) ?? 0));
+    if (depth > maxRuleDepth) throw new GrammarError('is nested too deeply');
+    depths.set(name, depth);
+  }
 }
 
 /**
