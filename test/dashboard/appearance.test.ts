@@ -65,7 +65,7 @@ const schemes = [
   ['dark', colorRules],
 ] as const;
 const widths = { wide: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
-/** Of axe-core: all of them if undefined. */
+/** Rules of axe-core to check; all of them if undefined. */
 type Rules = readonly string[] | 'none' | undefined;
 type Look = readonly ['light' | 'dark', keyof typeof widths, Rules];
 const light: Look = ['light', 'wide', undefined];

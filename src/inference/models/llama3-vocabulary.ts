@@ -31,7 +31,7 @@ export async function readLlama3Vocabulary(): Promise<Vocabulary> {
 function decode(text: string): Omit<Vocabulary, 'special'> {
   const tokens = text.split('\n');
   const starts = new Uint32Array(tokens.length + 1);
-  // Of its characters, only the line ends stand for no byte.
+  // Every character except the line ends stands for one byte.
   const bytes = Buffer.alloc(text.length - tokens.length + 1);
   const codes = createCodeTable();
   let at = 0;

@@ -50,6 +50,8 @@ export function findModelObstacle(): string {
 
 /** The version of the GNU C library, such as `2.36`; empty on a system with another one. */
 function findGlibc(): string {
+  // With the network, a report looks up the names of all connected addresses, and waits for them.
+  Object.assign(process.report, { excludeNetwork: true });
   const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
   return header.glibcVersionRuntime ?? '';
 }
