@@ -176,6 +176,22 @@ describe('tidy', () => {
     assert.deepEqual(findCycle(graph), undefined);
   });
 
+  test('what knows nothing of the product imports nothing of it: it could be published', () => {
+    const wrong = ['src/http/client/', 'src/inference/engines/local/grammar/'].flatMap((folder) =>
+      sources
+        .filter((file) => file.startsWith(folder))
+        .flatMap((file) => importsOf(file).filter((target) => !target.startsWith(folder))),
+    );
+    assert.deepEqual(wrong, []);
+  });
+
+  test('serving knows no inference API', () => {
+    const wrong = sources
+      .filter((file) => file.startsWith('src/inference/serving/'))
+      .filter((file) => importsOf(file).some((target) => target.startsWith('src/inference/apis/')));
+    assert.deepEqual(wrong, []);
+  });
+
   test('imports across folders are by #path, so that moving a file breaks nothing', () => {
     const wrong = sources
       .filter((file) => /^(src|test)\//.test(file) && !file.includes('/sandbox/agent/'))

@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test';
 import { pino } from 'pino';
 import type { Engine, Task } from '#inference/engine.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
-import type { GrammarRequest } from '#inference/engines/local/grammar/grammar-compiler.ts';
+import type { GrammarRequest } from '#inference/engines/local/grammar-thread/grammar-compiler.ts';
 import { createGpuLeases } from '#inference/engines/local/parent/gpu-lease.ts';
 import {
   createLocalEngine,

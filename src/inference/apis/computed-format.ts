@@ -4,7 +4,7 @@
 import type { ErrorFormat } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
-import type { Computation, ResponseFormat } from './response-format.ts';
+import type { Computation, ResponseFormat } from '#inference/serving/response-format.ts';
 
 export const toComputedFormat = (
   operation: string,

@@ -6,9 +6,9 @@ import type { HeaderList } from '#http/response-headers.ts';
 import type { Task } from '#inference/engine.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Caller } from '#inference/request.ts';
+import type { FindNames } from '#inference/serving/own-names.ts';
+import type { ResponseFormat } from '#inference/serving/response-format.ts';
 import type { Static, TSchema } from '#lib/schema/schema-builder.ts';
-import type { FindNames } from './own-names.ts';
-import type { ResponseFormat } from './response-format.ts';
 
 /** The endpoints below one prefix of the URL. `Parts` are what their translations need of the server. */
 export interface Api<Parts = object> {

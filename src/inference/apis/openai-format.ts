@@ -2,9 +2,9 @@
 
 import type { EngineChunk, Envelope, Task, Usage, WireEvents } from '#inference/engine.ts';
 import { type InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
 import { type ChunkWriter, createChunkWriter, toResponse } from '#inference/wire.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
-import type { ResponseFormat, StreamFormat } from './response-format.ts';
 
 export const toOpenAiFormat = (task: Task): ResponseFormat => ({
   operation: task.kind === 'chat' ? 'chat' : 'text_completion',

@@ -32,12 +32,12 @@ import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { ModelKind } from '#inference/pooling.ts';
 import { modelIn, type RequestIdentity, toCaller, withConversation } from '#inference/request.ts';
 import type { CountPrompt } from '#inference/serving/count-prompt.ts';
+import { withOwnNames } from '#inference/serving/own-names.ts';
 import type { RequestAccounting } from '#inference/serving/request-accounting.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import { createLazyCheck } from '#lib/schema/validator.ts';
 import { type ApiParts, apis, findEndpoint } from './apis.ts';
 import type { Api, Endpoint, Follow, Generation, PromptCount, Translation } from './endpoint.ts';
-import { withOwnNames } from './own-names.ts';
 
 export interface InferenceParts {
   authenticator: Authenticator;

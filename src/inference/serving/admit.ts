@@ -4,7 +4,6 @@
 
 import type { RequestLimiter, Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Amount } from '#accounts/limits/store.ts';
-import type { Computation, ResponseFormat } from '#inference/apis/response-format.ts';
 import { isText } from '#inference/content-parts.ts';
 import {
   countChoices,
@@ -18,6 +17,7 @@ import { modelNotFound, modelNotSupported } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { InferenceRequest } from '#inference/request.ts';
 import { costOf } from './cost.ts';
+import type { Computation, ResponseFormat } from './response-format.ts';
 
 export interface AdmitParts {
   readonly catalog: Catalog;

@@ -1,7 +1,6 @@
 // Computes the response to a request that generates nothing: plans which backends are able, and tries one after the
 // other.
 
-import type { Computation, Computed } from '#inference/apis/response-format.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import { type Call, countPrompts, type Task } from '#inference/engine.ts';
 import { notAble } from '#inference/errors.ts';
@@ -10,6 +9,7 @@ import { estimateTokens } from '#inference/models/tokens.ts';
 import { type AttemptLog, type AttemptParts, conclude, tryBackends } from './attempts.ts';
 import { maxCounted } from './fallback-token-count.ts';
 import type { Plan } from './plan.ts';
+import type { Computation, Computed } from './response-format.ts';
 
 /** Throws InferenceError if no backend of the model has the ability. */
 export function planComputed(

@@ -3,12 +3,12 @@
 
 import { type HeaderList, mergeHeaders } from '#http/response-headers.ts';
 import { type EventStream, eventStreamHeaders } from '#http/sse.ts';
-import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import type { EngineChunk, Envelope, Usage, WireEvents } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
 import { type InferenceRequest, withElapsed } from '#inference/request.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import type { RequestAccount } from './request-accounting.ts';
+import type { ResponseFormat, StreamFormat } from './response-format.ts';
 
 export interface StreamedRequest {
   readonly request: InferenceRequest;

@@ -5,8 +5,6 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Lease } from '#http/body/room.ts';
 import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/response-headers.ts';
-import { withOwnNames } from '#inference/apis/own-names.ts';
-import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { isText } from '#inference/content-parts.ts';
 import { parseWritten } from '#inference/delivery.ts';
 import {
@@ -27,8 +25,10 @@ import { type AdmitParts, admit } from './admit.ts';
 import { type AttemptLog, type AttemptParts, newAttemptLog, respond } from './attempts.ts';
 import { compute, planComputed, toPromptTokens } from './computed.ts';
 import { OutgoingStream } from './outgoing-stream.ts';
+import { withOwnNames } from './own-names.ts';
 import { type Plan, type PlanParts, planRequest } from './plan.ts';
 import type { RequestAccount, RequestAccounting } from './request-accounting.ts';
+import type { ResponseFormat } from './response-format.ts';
 import { openStream } from './resumable-stream.ts';
 
 export interface ServeOptions extends AdmitParts, PlanParts, AttemptParts {

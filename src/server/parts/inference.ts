@@ -12,7 +12,7 @@ import { builtinModel } from '#inference/engines/local/builtin.ts';
 import {
   createGrammarThread,
   type GrammarThread,
-} from '#inference/engines/local/grammar/grammar-thread.ts';
+} from '#inference/engines/local/grammar-thread/grammar-thread.ts';
 import {
   borrowNoGpu,
   createGpuLeases,

@@ -5,10 +5,10 @@ import { checkChat } from '#inference/apis/check.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { created, messages, model, text, usage } from '#inference/apis/example-values.ts';
 import { OpenAiStream, showsUsage, toOpenAiFormat } from '#inference/apis/openai-format.ts';
-import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { chatResponses } from '#inference/apis/response-schemas.ts';
 import type { EngineChunk, EngineResponse, Task, WireEvents } from '#inference/engine.ts';
 import { type ChatMessage, ChatRequest } from '#inference/schema.ts';
+import type { ResponseFormat } from '#inference/serving/response-format.ts';
 import { parseEvents, toWireEvents } from '#inference/wire.ts';
 
 export const chatEndpoint = defineEndpoint({

@@ -3,7 +3,7 @@
 import { checkChat } from '#inference/apis/check.ts';
 import { type Api, defineEndpoint } from '#inference/apis/endpoint.ts';
 import { id, messages, model, text } from '#inference/apis/example-values.ts';
-import { checkAs } from '#inference/apis/own-names.ts';
+import { checkAs } from '#inference/serving/own-names.ts';
 import { messagesErrorFormat } from './errors.ts';
 import { createMessagesFormat } from './format.ts';
 import {

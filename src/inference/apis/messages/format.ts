@@ -1,6 +1,5 @@
 // Writes responses of the Messages API: whole, and as a stream of events.
 
-import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import { readOutput, toArguments } from '#inference/choice-output.ts';
 import {
   type ChatChoice,
@@ -14,6 +13,7 @@ import {
   type WireEvents,
 } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
 import { parseText, TextEvents } from '#inference/text-events.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { BlockWriter, toEvent } from './blocks.ts';

@@ -1,9 +1,9 @@
 // Translates a request of the Messages API into a chat, the one form that engines take.
 
-import type { OwnNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
 import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
+import type { OwnNames } from '#inference/serving/own-names.ts';
 import { textOf } from '#lib/json-members.ts';
 import { blocksOf, nestedBlocks, type Part, toContent, toParts, toText } from './content.ts';
 import type { Block, Content, CountTokensRequest, Message, MessagesRequest } from './schema.ts';

@@ -10,9 +10,9 @@ import {
   type Origin,
 } from '#inference/apis/endpoint.ts';
 import { messages, model } from '#inference/apis/example-values.ts';
-import { checkAs, type FindNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { modelNotFound } from '#inference/errors.ts';
+import { checkAs, type FindNames } from '#inference/serving/own-names.ts';
 import { open, Type } from '#lib/schema/schema-builder.ts';
 import { ollamaErrorFormat } from './errors.ts';
 import {

@@ -1,6 +1,5 @@
 // Ollama's form of a response: one JSON object per line. Tool calls are sent whole, with their arguments as an object.
 
-import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import { readOutput, toArguments } from '#inference/choice-output.ts';
 import type {
   ChatChoice,
@@ -15,6 +14,7 @@ import type {
 } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
 import { addToolCall, type ToolCallsByIndex } from '#inference/fold.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
 import { chunksOf } from '#inference/wire.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { ollamaErrorFormat } from './errors.ts';

@@ -1,9 +1,9 @@
 // Translates Ollama's requests into tasks.
 
-import type { OwnNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
 import type { ChatMessage } from '#inference/schema.ts';
+import type { OwnNames } from '#inference/serving/own-names.ts';
 import type { OllamaChatRequest, OllamaGenerateRequest, OllamaMessage } from './schema.ts';
 
 /** Members of a chat by Ollama's names. */

@@ -1,6 +1,5 @@
 // Writes responses in the format of the Responses API, whole or as a stream of events.
 
-import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import { wantsLogprobs } from '#inference/apis/responses/request/to-task.ts';
 import type { ToolSet } from '#inference/apis/responses/request/tools.ts';
 import type {
@@ -12,6 +11,7 @@ import type {
   WireEvents,
 } from '#inference/engine.ts';
 import { type InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
 import { TextEvents } from '#inference/text-events.ts';
 import type { Clock } from '#lib/clock.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';

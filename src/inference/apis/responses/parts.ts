@@ -1,11 +1,11 @@
 // What the Responses API keeps between requests.
 
-import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import type { BackgroundResponses } from '#inference/apis/responses/background/background.ts';
 import type { Followers } from '#inference/apis/responses/background/follow.ts';
 import type { ResponseStore } from '#inference/apis/responses/stored/store.ts';
 import type { Task } from '#inference/engine.ts';
 import type { Admission, AdmittedPart } from '#inference/serving/admit.ts';
+import type { ResponseFormat } from '#inference/serving/response-format.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 

@@ -1,10 +1,10 @@
 // The items of a conversation as the messages of a chat. What the model wrote in one turn (thoughts, text, calls) is one
 // message, as chat templates expect it.
 
-import type { MessageSource } from '#inference/apis/own-names.ts';
 import type { ContentPart, InputItem } from '#inference/apis/responses/schema.ts';
 import { type InferenceError, invalidValue, missingParameter } from '#inference/errors.ts';
 import type { ChatMessage } from '#inference/schema.ts';
+import type { MessageSource } from '#inference/serving/own-names.ts';
 import type { ClientTool, ToolSet } from './tools.ts';
 
 /** Opens texts that this server sealed. Null for those of others. */

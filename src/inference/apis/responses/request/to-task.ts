@@ -1,11 +1,11 @@
 // Translates a request to the Responses API into a chat. The items of the input are given, because earlier responses and
 // references have been resolved by then.
 
-import type { FindNames, OwnNames } from '#inference/apis/own-names.ts';
 import type { InputItem, ResponseRequest, ResponseTool } from '#inference/apis/responses/schema.ts';
 import type { Task } from '#inference/engine.ts';
 import { type InferenceError, invalidValue, missingParameter } from '#inference/errors.ts';
 import type { ChatRequest } from '#inference/schema.ts';
+import type { FindNames, OwnNames } from '#inference/serving/own-names.ts';
 import { type PlacedItems, toMessages, type Unseal } from './messages.ts';
 import { createToolSet, type ToolSet, toChatTools } from './tools.ts';
 

@@ -7,7 +7,7 @@ import type {
   GrammarCaller,
   GrammarCompiler,
   GrammarRequest,
-} from '#inference/engines/local/grammar/grammar-compiler.ts';
+} from '#inference/engines/local/grammar-thread/grammar-compiler.ts';
 import type { ChatRequest, Tool } from '#inference/schema.ts';
 
 export interface GrammarChoice {

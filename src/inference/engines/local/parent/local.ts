@@ -11,7 +11,7 @@ import type {
   PoolingCall,
   Task,
 } from '#inference/engine.ts';
-import type { GrammarCompiler } from '#inference/engines/local/grammar/grammar-compiler.ts';
+import type { GrammarCompiler } from '#inference/engines/local/grammar-thread/grammar-compiler.ts';
 import {
   type Answer,
   type ChildOptions,

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-compiler.ts';
-import { toToolGrammar } from '#inference/engines/local/grammar/tool-grammar.ts';
+import { toToolGrammar } from '#inference/engines/local/grammar-thread/tool-grammar.ts';
 import { grammarCases } from '#test/support/grammar/cases.ts';
 import type { EngineOutcome, EngineTask } from '#test/support/grammar/engine-child.ts';
 import { createValidator } from '#test/support/grammar/json-validator.ts';

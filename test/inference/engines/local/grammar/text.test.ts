@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { compileGrammar } from '#inference/engines/local/grammar/compile-grammar.ts';
-import type { GrammarRequest } from '#inference/engines/local/grammar/grammar-compiler.ts';
+import { compileGrammar } from '#inference/engines/local/grammar-thread/compile-grammar.ts';
+import type { GrammarRequest } from '#inference/engines/local/grammar-thread/grammar-compiler.ts';
 import { readGrammar } from '#test/support/grammar/gbnf.ts';
 import { belongs, createWriter } from '#test/support/grammar/gbnf-text.ts';
 import { createRandom } from '#test/support/random.ts';

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { compileGrammar } from '#inference/engines/local/grammar/compile-grammar.ts';
-import type { GrammarRequest } from '#inference/engines/local/grammar/grammar-compiler.ts';
-import { createGrammarThread } from '#inference/engines/local/grammar/grammar-thread.ts';
+import { compileGrammar } from '#inference/engines/local/grammar-thread/compile-grammar.ts';
+import type { GrammarRequest } from '#inference/engines/local/grammar-thread/grammar-compiler.ts';
+import { createGrammarThread } from '#inference/engines/local/grammar-thread/grammar-thread.ts';
 import { systemClock } from '#lib/clock.ts';
 import { startTestServer } from '#test/support/server.ts';
 

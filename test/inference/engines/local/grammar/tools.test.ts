@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findOverlongTokens } from '#inference/engines/local/child/vocabulary.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
-import { toToolGrammar } from '#inference/engines/local/grammar/tool-grammar.ts';
+import { toToolGrammar } from '#inference/engines/local/grammar-thread/tool-grammar.ts';
 import { readGrammar } from '#test/support/grammar/gbnf.ts';
 import { belongs } from '#test/support/grammar/gbnf-text.ts';
 

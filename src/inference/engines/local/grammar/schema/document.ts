@@ -7,6 +7,10 @@ const maxDepth = 200;
 const maxNodes = 50_000;
 const maxCharacters = 1_000_000;
 
+/** True for an object that is not a list. */
+export const isMembers = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 export interface SchemaDocument {
   /** The schema that `#/$defs/name` refers to. Throws if the reference leaves the schema or finds nothing. */
   resolve(reference: unknown, path: string): Located;

@@ -4,7 +4,7 @@ import type { Patterns } from '#inference/engines/local/grammar/regex/pattern.ts
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
 import { maxMagnitude } from '#inference/engines/local/grammar/rules/numbers.ts';
 import { maxRepetitions } from '#inference/engines/local/grammar/rules/rule-builder.ts';
-import { isMembers } from '#lib/json-members.ts';
+import { isMembers } from './document.ts';
 import { findFormatPattern, findFormatRange } from './formats.ts';
 import {
   type ArrayConstraint,

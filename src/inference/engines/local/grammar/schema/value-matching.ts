@@ -3,7 +3,7 @@
 
 import { accepts } from '#inference/engines/local/grammar/regex/automaton.ts';
 import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
-import { isMembers } from '#lib/json-members.ts';
+import { isMembers } from './document.ts';
 import {
   type ArrayConstraint,
   type Conjunction,

@@ -7,8 +7,8 @@ import {
   join,
   UnsupportedSchema,
 } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import { compileSchema } from '#inference/engines/local/grammar/schema-compiler.ts';
 import { toolCallClosing, toolCallOpening } from '#inference/engines/local/protocol.ts';
-import { compileSchema } from './schema-compiler.ts';
 
 const maxCalls = 16;
 

@@ -1,13 +1,13 @@
 // Compiles a grammar request to GBNF. It runs in the grammar thread, because a large request takes over a second.
 
+import { toClientGrammar } from '#inference/engines/local/grammar/client-grammar.ts';
 import { compilePattern } from '#inference/engines/local/grammar/regex/pattern.ts';
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
 import { literalsExpression } from '#inference/engines/local/grammar/rules/literals.ts';
 import { createRuleBuilder } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import { asText, automatonExpression } from '#inference/engines/local/grammar/rules/strings.ts';
-import { toClientGrammar } from './client-grammar.ts';
+import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-compiler.ts';
 import type { CompiledGrammar, GrammarRequest } from './grammar-compiler.ts';
-import { jsonObjectGrammar, toGrammar } from './schema-compiler.ts';
 import { toToolGrammar } from './tool-grammar.ts';
 
 /** Never throws: a schema that can't be expressed returns a refusal. */
