@@ -11,17 +11,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import type { DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
-import type { Clock } from '#lib/clock.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { noPostgres } from '#test/support/databases.ts';
 import { testEngine } from '#test/support/deployments.ts';
 import { findFreePort } from '#test/support/free-port.ts';
 import { listen } from '#test/support/listen.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
-import { until } from '#test/support/until.ts';
 
 const model = 'hermes3-8b';
 const config = { secret_key: Buffer.alloc(32, 7).toString('base64') };
+/** Of all servers here, so that none seems lost to another. */
+const clock = createRunningClock();
 
 interface Server {
   readonly server: TestServer;
@@ -36,21 +36,20 @@ async function toAddress() {
 const startFirst = async (given: object = {}, deployments: object = {}): Promise<Server> => {
   const server = await startTestServer({
     database: 'postgres',
+    clock,
     config: { ...config, server: { ...(await toAddress()), ...given }, deployments },
   });
   return { server, owner: await server.join() };
 };
 
 /** Another server on the same database, with a host of its own unless its settings say otherwise. */
-async function startAnother(first: Server, given: object = {}, clock?: Clock): Promise<Server> {
+async function startAnother(first: Server, given: object = {}): Promise<Server> {
   const { databaseUrl, key } = first.server;
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-server-'));
   const on = { dataDir, databaseUrl };
   const server = await startTestServer({
-    on,
+    ...{ on, clock, presetApiKey: key },
     config: { ...config, server: await toAddress(), ...given },
-    presetApiKey: key,
-    ...(clock && { clock }),
   });
   return { server, owner: server.withCookie(first.owner.cookie) };
 }
@@ -74,7 +73,7 @@ async function forget({ server }: Server): Promise<void> {
   const db = new Client({ connectionString: server.databaseUrl ?? '' });
   await db.connect();
   const id = readFileSync(join(server.dataDir, 'host-id'), 'utf8').trim();
-  await until('another server takes over', async () => {
+  await clock.until('another server takes over', async () => {
     await db.query('update servers set seen_at = 0 where id = $1', [id]);
     const { rowCount } = await db.query('select 1 from deployments where runner_id != $1', [id]);
     return rowCount === 1;
@@ -113,11 +112,11 @@ describe('deployments of several servers', {
   test('another server runs the deployment of one that was stopped', async () => {
     const first = await startFirst();
     await deploy(first, 'cpu_1x_general');
-    assert.equal((await chat(first)).status, 200);
+    assert.equal((await clock.through(chat(first))).status, 200);
     const second = await startAnother(first);
     await first.server.stop();
-    await until('it is taken over', async () => {
-      const response = await chat(second);
+    await clock.until('it is taken over', async () => {
+      const response = await clock.through(chat(second));
       await response.arrayBuffer();
       return /^tested-/.test(response.headers.get('x-served-by') ?? '');
     });
@@ -128,28 +127,31 @@ describe('deployments of several servers', {
   test('a server that only seemed lost leaves the deployment to the other', async () => {
     const first = await startFirst();
     await deploy(first, 'cpu_1x_general');
-    assert.equal((await chat(first)).status, 200);
+    assert.equal((await clock.through(chat(first))).status, 200);
     const [machine] = await instances(first);
     const second = await startAnother(first);
     await forget(first);
     const running = async () =>
       (await instances(second)).filter(({ status }) => status !== 'terminating');
     const servedBy = async (server: Server) => (await chat(server)).headers.get('x-served-by');
-    const next = await until('the other runs it on a machine of its own', async () => {
+    const next = await clock.until('the other runs it on a machine of its own', async () => {
       const [one, ...rest] = await running();
       const name = `tested-${one?.id.slice(0, 8)}`;
       const isNext = one?.id !== machine?.id && rest.length === 0;
       return isNext && (await servedBy(second)) === name ? name : undefined;
     });
-    await until('its server sends requests there', async () => (await servedBy(first)) === next);
-    await until('every server shows it', async () => (await show(first)).replicas[0]);
+    await clock.until(
+      'its server sends requests there',
+      async () => (await servedBy(first)) === next,
+    );
+    await clock.until('every server shows it', async () => (await show(first)).replicas[0]);
     assert.equal((await running()).length, 1);
   });
 
   test('a type that only the host of another server offers is refused', async () => {
     const second = await startAnother(await startFirst(), { cloud: { driver: 'none' } });
     await deploy(second, 'cpu_1x_general');
-    assert.equal((await chat(second)).status, 503);
+    assert.equal((await clock.through(chat(second))).status, 503);
     const { reason } = await show(second);
     assert.match(reason ?? '', /No host that this server reaches offers cpu_1x_general\.$/);
   });
@@ -164,18 +166,10 @@ describe('deployments of several servers', {
   });
 
   async function refusesRequests(peerUrl: string): Promise<void> {
-    const clock = createRunningClock();
     const first = await startFirst({ peer_url: peerUrl });
     await deploy(first, 'cpu_1x_general');
-    const second = await startAnother(first, {}, clock);
-    let response: Response | undefined;
-    void chat(second).then((answer) => {
-      response = answer;
-    });
-    const refused = await until('the request is refused', () => {
-      clock.turn(1_000);
-      return response;
-    });
+    const second = await startAnother(first);
+    const refused = await clock.through(chat(second));
     assert.equal(refused.status, 503);
     assert.match(await refused.text(), /The server of the deployment tested does not answer/);
   }
@@ -193,8 +187,8 @@ describe('deployments of several servers', {
       assert((await response.text()).includes(message));
     }
     await first.server.stop();
-    const refused = await until('requests are refused', async () => {
-      const response = await chat(second);
+    const refused = await clock.until('requests are refused', async () => {
+      const response = await clock.through(chat(second));
       return response.status === 503 ? response : undefined;
     });
     assert.match(await refused.text(), /tested is lost, and no other one has machines of the type/);
@@ -213,7 +207,7 @@ describe('deployments of several servers', {
       ['stopped-by-an-older-version', 0],
     ])
       await db.query('insert into servers (id, seen_at) values ($1, $2)', [id, seenAt]);
-    await until('they are deleted', async () => {
+    await clock.until('they are deleted', async () => {
       const { rows } = await db.query<{ id: string }>("select id from servers where id like '%-%'");
       return isDeepStrictEqual(rows, [{ id: 'stopped-lately' }]);
     });
@@ -235,12 +229,12 @@ describe('deployments of several servers', {
     });
 
     test('answer requests of other servers, which wait there for the start', async () => {
-      const response = await chat(second);
+      const response = await clock.through(chat(second));
       assert.equal(response.status, 200, await response.clone().text());
       assert.match(response.headers.get('x-served-by') ?? '', /^tested-/);
       assert(Number(response.headers.get('x-cold-start-ms')) > 0);
       assert.match(await response.text(), /1 2 3/);
-      const again = await chat(second);
+      const again = await clock.through(chat(second));
       assert.deepEqual([again.status, again.headers.get('x-cold-start-ms')], [200, null]);
     });
 
@@ -251,7 +245,7 @@ describe('deployments of several servers', {
     });
 
     test('are shown by every server', async () => {
-      await until('they show the same', async () => {
+      await clock.until('they show the same', async () => {
         const { replicas } = await show(first);
         return replicas.length === 1 && isDeepStrictEqual((await show(second)).replicas, replicas);
       });
@@ -259,7 +253,7 @@ describe('deployments of several servers', {
     });
 
     test('are sent no more by other servers than their context window takes', async () => {
-      const refusal = await until('the other server knows the window', async () => {
+      const refusal = await clock.until('the other server knows the window', async () => {
         const response = await chat(second, { max_tokens: 5_000 });
         return response.status === 200 ? undefined : response;
       });
@@ -286,10 +280,10 @@ describe('deployments of several servers', {
       const failing = { name: 'failing', model: 'llama3.1-8b-instruct', min: 1, ...shell };
       await call(first, 'POST', '/deployments', failing);
       const status = async () => (await call(first, 'GET', '/deployments/failing')).status;
-      await until('it has failed', async () => (await status()) === 'failed');
+      await clock.until('it has failed', async () => (await status()) === 'failed');
       writeFileSync(file, '');
       await call(second, 'POST', '/deployments/failing/start');
-      await until('it is ready', async () => (await status()) === 'ready');
+      await clock.until('it is ready', async () => (await status()) === 'ready');
     });
 
     test('are reached by servers of the same database alone', async () => {
@@ -328,8 +322,10 @@ describe('deployments of several servers', {
       const client = new AbortController();
       await chat(second, { stream: true }, { signal: client.signal });
       client.abort();
-      await until('it has ended', async () => (await readLog(first)).includes('a client left'));
-      await until('nothing runs', async () => (await show(first)).running === 0);
+      await clock.until('it has ended', async () =>
+        (await readLog(first)).includes('a client left'),
+      );
+      await clock.until('nothing runs', async () => (await show(first)).running === 0);
     });
 
     /** Kills the newest engine. */
@@ -348,10 +344,10 @@ describe('deployments of several servers', {
     });
 
     test('that have just died keep requests of another server waiting for the next one', async () => {
-      await until('it is ready', async () => (await show(first)).status === 'ready');
-      const before = await chat(second);
+      await clock.until('it is ready', async () => (await show(first)).status === 'ready');
+      const before = await clock.through(chat(second));
       await kill();
-      const after = await chat(second);
+      const after = await clock.through(chat(second));
       assert.deepEqual([before.status, after.status], [200, 200], await after.clone().text());
       const names = [before, after].map(({ headers }) => headers.get('x-served-by'));
       assert.notEqual(names[0], names[1]);
@@ -366,7 +362,7 @@ describe('deployments of several servers', {
       };
       // So many that each replica gets one, whatever its name is.
       const contents = Array.from({ length: 40 }, (_, at) => `Conversation ${at}`);
-      await until('both servers use all three', async () => {
+      await clock.until('both servers use all three', async () => {
         const [here, there] = await Promise.all(
           [first, second].map((server) =>
             Promise.all(contents.map((content) => names(server, content))),
@@ -381,7 +377,7 @@ describe('deployments of several servers', {
     test('are not started elsewhere when their server has gone', async () => {
       await first.server.stop();
       const servedBy = async () => (await chat(second)).headers.get('x-served-by');
-      await until('the stand-in answers', async () => (await servedBy()) === 'builtin');
+      await clock.until('the stand-in answers', async () => (await servedBy()) === 'builtin');
     });
   });
 });

@@ -75,7 +75,8 @@ test('events reach the client in chunks, and an HTTP/1.0 client up to the end', 
 });
 
 test('a stream that is silent for 15 seconds is pinged, one that speaks is not, an ended one never', async (test) => {
-  const app = Fastify();
+  // Timers are mocked, so that the server would not notice for 70 seconds that a kept connection is idle.
+  const app = Fastify({ forceCloseConnections: true });
   const streams = createEventStreams();
   const open = new Map<string, EventStream>();
   app.get<{ Params: { name: string } }>('/:name', (request, reply) => {
