@@ -107,6 +107,10 @@ export class LiveDeployment {
     return this.#isRemoved && this.#replicas.length === 0;
   }
 
+  get isRemoved(): boolean {
+    return this.#isRemoved;
+  }
+
   get hasFailed(): boolean {
     return this.#failures >= maxFailures;
   }

@@ -247,7 +247,11 @@ export class LiveDeployments {
 
   #publish(): void {
     const { registry, router } = this.#parts;
-    const own = [...this.#all.values()].map((live) => live.toModel());
+    // Requests are told the obstacle of the first one. What another deployment lacks matters more than that one was removed.
+    const lastRemoved = [...this.#all.values()].toSorted(
+      (one, other) => Number(one.isRemoved) - Number(other.isRemoved),
+    );
+    const own = lastRemoved.map((live) => live.toModel());
     if (registry.setDeployed([...own, ...this.#remotes.toModels()])) router.recheck();
   }
 

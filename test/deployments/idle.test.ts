@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { StatementSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { createRunningClock } from '#test/support/clock.ts';
 import { startTestServer } from '#test/support/server.ts';
 import { inSoak } from '#test/support/soak.ts';
-import { until } from '#test/support/until.ts';
 
 /** Rounds of five seconds that are watched, and how often a query may be sent meanwhile. */
 const rounds = inSoak(3, 4);
@@ -16,7 +16,8 @@ test('with ten idle deployments, no query is sent more often than every five sec
   const deployments = Object.fromEntries(
     Array.from({ length: 10 }, (_, at) => [`idle-${at}`, one] as const),
   );
-  await startTestServer({ config: { deployments } });
+  const clock = createRunningClock();
+  await startTestServer({ clock, config: { deployments } });
   const counts = new Map<string, number>();
   const count = (sql: string) => counts.set(sql, (counts.get(sql) ?? 0) + 1);
   for (const name of ['all', 'get', 'iterate', 'run'] as const) {
@@ -31,7 +32,7 @@ test('with ten idle deployments, no query is sent more often than every five sec
     );
   }
   const own = 'select * from "deployments" where "runner_id" = ? order by "created_at", "id"';
-  await until('its rows were read', async () => (counts.get(own) ?? 0) >= rounds);
+  await clock.until('its rows were read', async () => (counts.get(own) ?? 0) >= rounds);
   context.mock.restoreAll();
   const tooOften = [...counts].filter(([, times]) => times > maxTimes);
   assert.deepEqual(tooOften, []);

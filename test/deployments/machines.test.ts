@@ -80,7 +80,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     const { status, data } = await create({ env: { VERSION: 'inside' }, ladder: { gone: 1 } });
     assert.equal(status, 200);
     assert.deepEqual([data.status, data.runs_on], ['idle', type]);
-    const responses = await Promise.all([chat(), chat(), chat()]);
+    const responses = await clock.through(Promise.all([chat(), chat(), chat()]));
     for (const response of responses) {
       assert.equal(response.status, 200);
       assert.match(await response.text(), /inside 1 2/);
@@ -101,13 +101,13 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
   test('the built-in engine runs in a machine, stops when idle, and starts again in it', async () => {
     const engine = { engine: 'builtin', program: null, args: null, setup: null };
     await create({ ...engine, ladder: { stopped: 1 } });
-    const response = await chat({ max_tokens: 2 });
+    const response = await clock.through(chat({ max_tokens: 2 }));
     assert.equal(response.status, 200, await response.text());
     assert.match(response.headers.get('x-served-by') ?? '', /^tested-/);
     const before = await instances();
     await clock.until('it is stopped', async () => (await show()).replicas[0]?.state === 'stopped');
     assert.equal((await show()).status, 'asleep');
-    const again = await chat({ max_tokens: 2 });
+    const again = await clock.through(chat({ max_tokens: 2 }));
     assert.equal(again.status, 200, await again.text());
     assert.equal(again.headers.get('x-served-by'), response.headers.get('x-served-by'));
     assert.deepEqual(await instances(), before);
@@ -154,7 +154,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
       const { replicas } = await show();
       return replicas.length === 2 && replicas.every(({ state }) => state === 'ready');
     });
-    const text = await (await chat()).text();
+    const text = await (await clock.through(chat())).text();
     assert.match(text, /\{\\"from\\":\\"hub\\"\} in \/weights, read-only/);
     assert.equal(hub.seen.filter(({ host }) => host === 'cdn').length, 2);
   });
@@ -166,7 +166,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     symlinkSync('../elsewhere', join(folder, 'config.json'));
     writeFileSync(join(folder, 'a note.txt'), 'A space in a name.');
     await create({ source: folder, min: 1 });
-    assert.match(await (await chat()).text(), /folder.* in \/weights, read-only/);
+    assert.match(await (await clock.through(chat())).text(), /folder.* in \/weights, read-only/);
     // Only the server says what a machine sees.
     const launch = {
       region_name: 'us-east-1',
@@ -189,7 +189,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
 
   test('a stream passes through the tunnel and ends before its machine', async () => {
     await create({ env: { TOKEN_MS: '50', TOKENS: '20' } });
-    const response = await chat({ stream: true });
+    const response = await clock.through(chat({ stream: true }));
     const reader = response.body!.getReader();
     await reader.read();
     await clock.until('it runs', async () => (await show()).running === 1);
@@ -225,7 +225,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
       return replica?.state === 'ready' && replica.instance_id !== machine?.id;
     });
     assert.equal((await show()).reason, null);
-    assert.equal((await chat()).status, 200);
+    assert.equal((await clock.through(chat())).status, 200);
   });
 
   test('an engine that dies is replaced with its machine', async () => {
@@ -284,7 +284,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     await clock.until('it waits', isWaiting);
     assert.equal((await show()).status, 'starting');
     await call('DELETE', '/deployments/large');
-    assert.equal((await answer).status, 200);
+    assert.equal((await clock.through(answer)).status, 200);
     assert.equal((await show()).reason, null);
   });
 
@@ -297,7 +297,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
       const { replicas } = await show();
       return replicas.length === 1 && replicas[0]?.instance_id === null;
     });
-    assert.equal((await chat()).status, 200);
+    assert.equal((await clock.through(chat())).status, 200);
     await call('POST', '/deployments/tested/rollback');
     await clock.until('a machine has taken over', async () => {
       const { replicas } = await show();
@@ -332,7 +332,7 @@ describe('deployments on machines', { skip: needsSandbox() }, () => {
     });
     owner = server.withCookie(owner.cookie);
     await clock.until('it is ready', isReady);
-    assert.equal((await chat()).status, 200);
+    assert.equal((await clock.through(chat())).status, 200);
     assert.deepEqual(
       (await instances()).map(({ id }) => id),
       before.map(({ id }) => id),

@@ -74,7 +74,7 @@ describe('weights of deployments', () => {
     const text = await (await asked).text();
     assert.match(text, /: progress: fetching weights \d+ %/);
     assert.match(text, /num_hidden_layers/);
-    await until('both are ready', async () => {
+    await clock.until('both are ready', async () => {
       const { replicas } = await deployments.show('shared');
       return replicas.every(({ state }) => state === 'ready') && replicas.length === 2;
     });
@@ -91,7 +91,10 @@ describe('weights of deployments', () => {
 
   test('what was fetched is used again, says how much memory it needs, and can be deleted', async () => {
     await deployments.create('again', { source: repo, min: 1 });
-    await until('it is ready', async () => (await deployments.show('again')).status === 'ready');
+    await clock.until(
+      'it is ready',
+      async () => (await deployments.show('again')).status === 'ready',
+    );
     assert.equal(contentsSent(), 2);
     const { data } = await deployments.call<FitsView>('GET', `/-/fits?model=x&source=${repo}`);
     assert.equal(data.need?.tokens, 512);
@@ -103,7 +106,7 @@ describe('weights of deployments', () => {
   test('a repository that is missing or gated ends as a sentence, and HF_TOKEN opens it', async () => {
     hub.add('acme/gated', files, { token: 'hf_secret' });
     await deployments.create('gated', { source: 'acme/gated' });
-    const refused = await (await deployments.chat()).text();
+    const refused = await (await clock.through(deployments.chat())).text();
     assert.match(
       refused,
       /The deployment gated failed\. The engine could not be started\. Its page/,
@@ -114,7 +117,7 @@ describe('weights of deployments', () => {
       /could not be started\. acme\/gated does not exist on .*, or is private or gated/,
     );
     await deployments.call('POST', '/gated', { env: { HF_TOKEN: 'hf_secret' } });
-    assert.match(await (await deployments.chat()).text(), /num_hidden_layers/);
+    assert.match(await (await clock.through(deployments.chat())).text(), /num_hidden_layers/);
     await deployments.call('POST', '/gated', { source: 'acme/gated@v9' });
     assert.match((await deployments.show('gated')).source ?? '', /v9/);
   });
@@ -133,7 +136,7 @@ describe('weights of deployments', () => {
     const large = { ...config, num_hidden_layers: 100_000, hidden_size: 1_048_576 };
     hub.add('acme/large', { ...files, 'config.json': Buffer.from(JSON.stringify(large)) });
     await deployments.create('large', { source: 'acme/large' });
-    assert.equal((await deployments.chat()).status, 503);
+    assert.equal((await clock.through(deployments.chat())).status, 503);
     const { reason } = await deployments.show('large');
     assert.match(reason ?? '', /does not fit: it needs .* GiB/);
   });
@@ -230,7 +233,7 @@ describe('weights of deployments', () => {
     hub.add('acme/gguf', { 'small-Q8_0.gguf': readFileSync(builtinModel.modelPath) });
     const builtin = { engine: 'builtin', program: null, args: null };
     await deployments.create('gguf', { ...builtin, source: 'acme/gguf:Q8_0' });
-    const response = await deployments.chat({ max_tokens: 2 });
+    const response = await clock.through(deployments.chat({ max_tokens: 2 }));
     assert.equal(response.status, 200, await response.text());
     assert.match(response.headers.get('x-served-by') ?? '', /^gguf-/);
     const stored = (await readOverview()).data.find(({ repo }) => repo === 'acme/gguf');
@@ -240,6 +243,9 @@ describe('weights of deployments', () => {
   test('a path is given to the engine as it is', async () => {
     const folder = join(server.dataDir, 'no-such-folder');
     await deployments.create('path', { source: folder });
-    assert.match(await (await deployments.chat()).text(), /The engine ended with exit code 1/);
+    assert.match(
+      await (await clock.through(deployments.chat())).text(),
+      /The engine ended with exit code 1/,
+    );
   });
 });
