@@ -84,7 +84,7 @@ describe('any body', () => {
       );
       await fc.assert(property, {
         seed: propertySeed,
-        numRuns: 15 * propertyRuns,
+        numRuns: propertyRuns(15),
         endOnFailure: true,
       });
       assert(valid > 0, 'no body was valid');

@@ -5,16 +5,18 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { DeploymentView } from '#deployments/schema.ts';
+import { createRunningClock } from '#test/support/clock.ts';
 import { callMillrace, makeFolder } from '#test/support/process.ts';
 import { password, startTestServer } from '#test/support/server.ts';
-import { until } from '#test/support/until.ts';
 
 const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
 const home = makeFolder();
 const model = 'hermes3-8b';
+/** Of the server. */
+const clock = createRunningClock();
 
 const run = (parameters: string[], input = '') =>
-  callMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
+  clock.through(callMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input }));
 const program = ['--engine', 'command', '--program', process.execPath, '--arg', engine];
 
 async function show(): Promise<DeploymentView> {
@@ -24,7 +26,7 @@ async function show(): Promise<DeploymentView> {
 
 describe('millrace deploy', () => {
   before(async () => {
-    const server = await startTestServer();
+    const server = await startTestServer({ clock });
     const link = server.setupLink ?? '';
     const login = ['login', '--link', link, '--email', 'me@example.com'];
     assert.equal((await run(login, `${password}\n`)).code, 0);
@@ -78,7 +80,7 @@ describe('millrace deploy', () => {
     );
 
     assert.equal((await run(['deployments', 'stop', 'tested'])).code, 0);
-    await until('it is stopped', async () => {
+    await clock.until('it is stopped', async () => {
       const { status, replicas } = await show();
       return status === 'stopped' && replicas.length === 0;
     });

@@ -32,7 +32,7 @@ describe('the requests of a model', () => {
   });
 
   test('are given to one deployment each, as many as there is room for', () => {
-    for (let run = 0; run < 500 * propertyRuns; run++) {
+    for (let run = 0; run < propertyRuns(500); run++) {
       const random = createRandom(propertySeed + run);
       const shares = Array.from({ length: 1 + random(4) }, (_, at) => {
         const max = random(4);

@@ -246,7 +246,7 @@ function newSimulation(random: (limit: number) => number): Simulation {
 
 describe('the number of replicas', () => {
   test('stays within its bounds under random load, updates and stops', () => {
-    for (let run = 0; run < 200 * propertyRuns; run++) {
+    for (let run = 0; run < propertyRuns(200); run++) {
       const random = createRandom(propertySeed + run);
       const simulation = newSimulation(random);
       for (let step = 0; step < 400; step++) {
@@ -260,7 +260,7 @@ describe('the number of replicas', () => {
   });
 
   test('every waiting request is served, and without requests the minimum is left', () => {
-    for (let run = 0; run < 200 * propertyRuns; run++) {
+    for (let run = 0; run < propertyRuns(200); run++) {
       const random = createRandom(propertySeed + run);
       const simulation = newSimulation(random);
       simulation.waiting = 1 + random(10);
@@ -273,7 +273,7 @@ describe('the number of replicas', () => {
   });
 
   test('an update is completed, whatever came before it', () => {
-    for (let run = 0; run < 200 * propertyRuns; run++) {
+    for (let run = 0; run < propertyRuns(200); run++) {
       const random = createRandom(propertySeed + run);
       const simulation = newSimulation(random);
       for (let step = 0; step < 200; step++) {
@@ -295,7 +295,7 @@ describe('the number of replicas', () => {
   });
 
   test('a constant load settles, and then nothing starts or stops', () => {
-    for (let run = 0; run < 200 * propertyRuns; run++) {
+    for (let run = 0; run < propertyRuns(200); run++) {
       const random = createRandom(propertySeed + run);
       const simulation = newSimulation(random);
       simulation.waiting = 1 + random(10);
@@ -308,7 +308,7 @@ describe('the number of replicas', () => {
   });
 
   test('a replica takes every step of its ladder in order, each after its idle time', () => {
-    for (let run = 0; run < 200 * propertyRuns; run++) {
+    for (let run = 0; run < propertyRuns(200); run++) {
       const random = createRandom(propertySeed + run);
       const ladder = newLadder(random);
       const simulation = new Simulation({ min: 0, max: 1, target: 1, ladder }, random);

@@ -8,7 +8,7 @@ import { createRedisStore } from '#accounts/limits/redis-store.ts';
 import type { LimitScope, LimitStore, ReserveResult } from '#accounts/limits/store.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';
 import { month, newScope } from '#test/support/limits/scopes.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { redisIsMissing, startRedis, type TestRedis } from '#test/support/redis.ts';
 
 let redis: TestRedis | undefined;
@@ -211,7 +211,7 @@ for (const [name, create] of Object.entries(stores)) {
           fc.array(stepAtRandom, { maxLength: 40 }),
           (limits, steps) => compare(store, clock, newScope(limits), steps),
         ),
-        { seed: propertySeed, numRuns: name === 'redis' ? 60 : 300 },
+        { seed: propertySeed, numRuns: propertyRuns(name === 'redis' ? 60 : 300) },
       );
     });
   });

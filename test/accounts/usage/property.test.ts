@@ -5,7 +5,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { UsageEntry } from '#accounts/usage/entry.ts';
 import { bothDatabases } from '#test/support/databases.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 import { type Failure, failing } from '#test/support/usage/failing-writer.ts';
 import { assertAgreement, facts, openTestUsage } from '#test/support/usage/usage.ts';
@@ -16,7 +16,7 @@ interface Expected {
   status: string;
 }
 
-const runs = 15;
+const runs = propertyRuns(15);
 const steps = 150;
 
 for (const database of bothDatabases) {

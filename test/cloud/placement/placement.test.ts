@@ -10,7 +10,7 @@ import type { Place } from '#cloud/placement/place.ts';
 import { type Allocated, choosePlace, fits, freeGpus } from '#cloud/placement/placement.ts';
 import { startCloud } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
 const models = ['NVIDIA H200', 'NVIDIA A10', 'NVIDIA H100 PCIe MIG 1g.10gb'];
 
@@ -108,7 +108,7 @@ describe('placement', () => {
           assert(ledger.of(one).gpus.size <= one.gpus.length);
         }
       }),
-      { seed: propertySeed, numRuns: 300 },
+      { seed: propertySeed, numRuns: propertyRuns(300) },
     );
   });
 

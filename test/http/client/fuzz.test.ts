@@ -8,7 +8,7 @@ import { checkMutant, checkValid, deliveries } from '#test/support/http-client/c
 import { createNodeClient, type NodeClient } from '#test/support/http-client/node-client.ts';
 import { parsePackets } from '#test/support/http-client/parse-packets.ts';
 import { cuts, mutants, responses } from '#test/support/http-responses.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
 describe('the response parser with random responses', () => {
   let node: NodeClient;
@@ -21,7 +21,7 @@ describe('the response parser with random responses', () => {
     const property = fc.asyncProperty(responses, cuts, (response, places) =>
       checkValid(node, response, places),
     );
-    await fc.assert(property, { seed: propertySeed, numRuns: 200 });
+    await fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(200) });
   });
 
   test('a mutated response is refused, cut off, or read as Node reads it', async () => {
@@ -30,9 +30,9 @@ describe('the response parser with random responses', () => {
       const end = await checkMutant(node, text, delivery);
       ends[end] = (ends[end] ?? 0) + 1;
     });
-    await fc.assert(property, { seed: propertySeed, numRuns: 400 });
+    await fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(400) });
     // Each outcome must be common, or the property says little about it.
-    for (const [end, count] of Object.entries(ends)) assert(count > 20, `${count} ${end}`);
+    for (const [end, count] of Object.entries(ends)) assert(count > propertyRuns(20), `${count} ${end}`);
   });
 
   test('a no-break space at either end of a header value is kept', async () => {

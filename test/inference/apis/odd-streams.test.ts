@@ -92,7 +92,7 @@ function check(
     verify(await translate(stream, format(), templates), stream);
     verify(await translate(stream, format(), templates), stream);
   });
-  return fc.assert(property, { seed: propertySeed, numRuns: 250 * propertyRuns }) as Promise<void>;
+  return fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(250) }) as Promise<void>;
 }
 
 /** An id that a server left out is ours to choose. */
@@ -223,7 +223,7 @@ test('text completions', async () => {
       assert.deepEqual([text, finish], [said.map(([one]) => one.toWellFormed()).join(''), 'stop']);
     },
   );
-  await fc.assert(property, { seed: propertySeed, numRuns: 200 * propertyRuns });
+  await fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(200) });
 });
 
 test('calls that a server does not number are told apart by every official client', async (t) => {

@@ -10,6 +10,7 @@ import {
   type ScriptedUpstreamOptions,
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
+import { createRunningClock } from '#test/support/clock.ts';
 import { createDatabase, databases, noPostgres } from '#test/support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -303,14 +304,15 @@ describe('backends that change', () => {
         database: { url },
         secret_key: Buffer.alloc(32, 7).toString('base64'),
       };
-      const one = await startTestServer({ config });
+      const clock = createRunningClock();
+      const one = await startTestServer({ clock, config });
       const owner = await one.join();
-      const other = await startTestServer({ config, presetApiKey: one.key });
+      const other = await startTestServer({ clock, config, presetApiKey: one.key });
       assert.equal(await servedBy(other), 'builtin');
       await owner(root, { json: newBackend(upstream, { api_key: apiKey }) });
-      await until('the other has it', async () => (await servedBy(other)) === 'first');
+      await clock.until('the other has it', async () => (await servedBy(other)) === 'first');
       await owner(`${root}/${model}/first`, { method: 'DELETE' });
-      await until('the other lets it go', async () => (await servedBy(other)) === 'builtin');
+      await clock.until('the other lets it go', async () => (await servedBy(other)) === 'builtin');
     });
 
     it('a backend sealed with another key is not used, and can be removed', async () => {

@@ -8,8 +8,7 @@ import fc from 'fast-check';
 import { fromBytes } from 'hypertok';
 import { createLlama3Tokenizer } from '#inference/models/llama3-tokenizer.ts';
 import { readLlama3Vocabulary } from '#inference/models/llama3-vocabulary.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
-import { inSoak } from '#test/support/soak.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
 const file = await readFile(new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk')));
 const other = await fromBytes(file, { tier: 'single' });
@@ -53,7 +52,7 @@ describe('tokens of the Llama-3 vocabulary', () => {
     const text = fc.array(run, { maxLength: 40 }).map((runs) => runs.join(''));
     fc.assert(
       fc.property(fc.oneof(text, fc.string({ unit: 'binary', maxLength: 60 })), assertSame),
-      { numRuns: inSoak(300, 3000), seed: propertySeed },
+      { numRuns: propertyRuns(3_000), seed: propertySeed },
     );
   });
 

@@ -17,7 +17,7 @@ import {
   toContinuation,
 } from '#inference/serving/continuation.ts';
 import { parseEvents, toWireEvents } from '#inference/wire.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
 const hello = { role: 'user', content: 'Hello' } as const;
 const chat = (body: Partial<ChatRequest> = {}): Task => ({
@@ -194,7 +194,7 @@ describe('what was sent', () => {
       }
       assert.deepEqual(transcript.read(), { text, isFinished: false });
     });
-    fc.assert(property, { seed: propertySeed, numRuns: 200 });
+    fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(200) });
   });
 
   test('can’t be continued if it holds reasoning or tool calls, or is too long', () => {

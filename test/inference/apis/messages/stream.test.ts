@@ -226,6 +226,6 @@ test('any interleaving of text, thoughts and calls arrives whole, one block at a
       assert.deepEqual(byId, expected);
       assert.equal(delta.stop_reason, calls.length > 0 ? 'tool_use' : 'end_turn');
     }),
-    { seed: propertySeed, numRuns: 500 * propertyRuns },
+    { seed: propertySeed, numRuns: propertyRuns(500) },
   );
 });

@@ -131,7 +131,7 @@ test('any sequence of chunks yields valid events with exactly what was sent', as
       assert.equal(new Set(output.map(({ id }) => id)).size, output.length);
     },
   );
-  await fc.assert(property, { seed: propertySeed, numRuns: 1_000 * propertyRuns });
+  await fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(1_000) });
 
   function checkCall(
     output: readonly OutputItem[],
@@ -201,7 +201,7 @@ test('the input of a custom tool is streamed without its JSON, however it is cut
       ]);
     },
   );
-  await fc.assert(property, { seed: propertySeed, numRuns: 500 * propertyRuns });
+  await fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(500) });
 });
 
 test('white space before the input of a custom tool is read once, however much there is', {

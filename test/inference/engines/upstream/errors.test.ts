@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { EngineError, type Task } from '#inference/engine.ts';
 import { judgeResponse, toFailure } from '#inference/engines/upstream/failures.ts';
 import { toInferenceError } from '#inference/errors.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
 const task: Task = {
   kind: 'chat',
@@ -463,6 +463,6 @@ describe('refusals of an upstream', () => {
       const failure = failureOf(given[0], JSON.stringify(given[1]), {}, given[2]);
       assert.ok(failure instanceof EngineError);
     });
-    fc.assert(property, { seed: propertySeed, numRuns: 2000 });
+    fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(2000) });
   });
 });

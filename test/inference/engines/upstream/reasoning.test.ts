@@ -13,7 +13,7 @@ import { foldChunks } from '#inference/fold.ts';
 import { splitThought, type ThinkTags } from '#inference/think-tags.ts';
 import { chunksOf } from '#inference/wire.ts';
 import { newCall } from '#test/support/engine-call.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { newTrust } from '#test/support/upstream.ts';
 
 type Delta = Record<string, unknown>;
@@ -106,7 +106,7 @@ describe('a stream', () => {
         const opened = texts(...cut.join('').replace('<think>', '').split(/(?=t)/));
         assert.deepEqual(say([role, ...opened], 'opened'), thought);
       }),
-      { seed: propertySeed, numRuns: 300 },
+      { seed: propertySeed, numRuns: propertyRuns(300) },
     );
   });
 
@@ -121,7 +121,7 @@ describe('a stream', () => {
         if (!whole.trimStart().startsWith('<think>')) assert.equal(content, whole);
         assert.equal(say([role, ...texts(...pieces)], 'keep').content, whole);
       }),
-      { seed: propertySeed, numRuns: 300 },
+      { seed: propertySeed, numRuns: propertyRuns(300) },
     );
   });
 

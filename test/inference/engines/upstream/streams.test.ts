@@ -10,7 +10,7 @@ import { EventTemplates } from '#inference/engines/upstream/event-template.ts';
 import { createTokenCounts } from '#inference/engines/upstream/usage.ts';
 import type { ChatRequest } from '#inference/schema.ts';
 import { newCall } from '#test/support/engine-call.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { newTrust } from '#test/support/upstream.ts';
 
 type Event = Record<string, unknown> & { choices: Record<string, unknown>[] };
@@ -169,7 +169,7 @@ describe('streams of an upstream', () => {
       assert.deepEqual(reported, [{ ...usage, prompt_tokens_details: null }]);
       assert.ok(rewriter.isDone && rewriter.hasFinished());
     });
-    fc.assert(property, { seed: propertySeed, numRuns: 400 });
+    fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(400) });
   });
 
   test('keep members that the server adds to its envelope', () => {
@@ -584,7 +584,7 @@ describe('streams of an upstream', () => {
         assert.ok(rewriter.failure === null || rewriter.failure instanceof EngineError);
       },
     );
-    await fc.assert(property, { seed: propertySeed, numRuns: 1000 });
+    await fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(1000) });
   });
 
   test('refuse an event over the maximum size', () => {

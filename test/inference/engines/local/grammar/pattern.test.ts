@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { accepts } from '#inference/engines/local/grammar/regex/automaton.ts';
 import { createPatterns } from '#inference/engines/local/grammar/regex/pattern.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
 const patterns = [
   '(^x|y)z(?:1|2$)',
@@ -44,7 +44,7 @@ for (const pattern of patterns) {
       fc.property(fc.oneof(text, near), (value) => {
         assert.equal(accepts(automaton, value), regex.test(value));
       }),
-      { numRuns: 400, seed: propertySeed },
+      { numRuns: propertyRuns(400), seed: propertySeed },
     );
   });
 }

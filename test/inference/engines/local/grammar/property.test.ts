@@ -9,7 +9,7 @@ import { readGrammar } from '#test/support/grammar/gbnf.ts';
 import { createWriter } from '#test/support/grammar/gbnf-text.ts';
 import { createValidator, formats } from '#test/support/grammar/json-validator.ts';
 import { schemas } from '#test/support/grammar/random-schemas.ts';
-import { propertySeed } from '#test/support/property-seed.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
 /** Small, fast and repeatable. */
 function createRandom(seed: number): () => number {
@@ -62,7 +62,7 @@ test('every text of a grammar parses and satisfies its schema', () => {
       compiled++;
       assertValid(schema, grammar, seed, 12);
     }),
-    { numRuns: 500, seed: propertySeed },
+    { numRuns: propertyRuns(500), seed: propertySeed },
   );
   // Chance makes many that nothing satisfies.
   assert.ok(compiled > refused * 2, `only ${compiled} of ${compiled + refused} were compiled`);
@@ -108,7 +108,7 @@ test('numbers keep to their bounds, whatever the bounds', () => {
       compiled++;
       assertValid(schema, grammar, seed, 10);
     }),
-    { numRuns: 400, seed: propertySeed },
+    { numRuns: propertyRuns(400), seed: propertySeed },
   );
-  assert.ok(compiled > 300, `only ${compiled}`);
+  assert.ok(compiled > propertyRuns(300), `only ${compiled}`);
 });
