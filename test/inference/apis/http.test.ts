@@ -13,6 +13,18 @@ interface Answer {
   usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 }
 
+/** From the first event. The prompt need not be read to its end for that. */
+async function readModel(response: Response): Promise<string> {
+  assert(response.status === 200 && response.body, await response.clone().text());
+  const reader = response.body.getReader();
+  const { value } = await reader.read();
+  await reader.cancel();
+  const [event] = Buffer.from(value ?? [])
+    .toString()
+    .split('\n\n');
+  return (JSON.parse(event?.slice('data: '.length) ?? '') as Answer).model;
+}
+
 const question = [{ role: 'user', content: 'What is the capital of France?' }];
 
 describe('inference over HTTP', () => {
@@ -158,32 +170,25 @@ describe('inference over HTTP', () => {
 
   test('hermes3-405b over 18K is served by its fallback, by a real count', async () => {
     const word = 'river ';
-    const ask = async (words: number, more = {}) => {
+    const ask = (words: number, more = {}) => {
       const messages = [{ role: 'user', content: word.repeat(words) }];
-      const response = await chat({ model: 'hermes3-405b', messages, max_tokens: 2, ...more });
-      assert.equal(response.status, 200, await response.clone().text());
-      return (await response.json()) as Answer;
+      return chat({ model: 'hermes3-405b', messages, max_tokens: 2, ...more });
     };
-    const long = await ask(18_500);
+    const servedBy = async (words: number, more = {}) =>
+      readModel(await ask(words, { stream: true, ...more }));
+    const long = (await (await ask(18_500)).json()) as Answer;
     assert.equal(long.model, 'hermes-3-llama-3.1-405b-fp8-128k');
     assert(long.usage.prompt_tokens >= 18_500, `${long.usage.prompt_tokens}`);
     // 17,900 tokens are 107,400 bytes: the bytes alone would say over, the count says under.
-    assert.equal((await ask(17_900)).model, 'hermes3-405b');
+    assert.equal(await servedBy(17_900), 'hermes3-405b');
     // What was asked for counts too.
-    assert.equal(
-      (await ask(17_900, { max_tokens: 100 })).model,
-      'hermes-3-llama-3.1-405b-fp8-128k',
-    );
-    assert.equal((await ask(10)).model, 'hermes3-405b');
+    assert.equal(await servedBy(17_900, { max_tokens: 100 }), 'hermes-3-llama-3.1-405b-fp8-128k');
+    assert.equal(await servedBy(10), 'hermes3-405b');
   });
 
   test('the 18K rule counts the prompt and completion exactly', async () => {
-    const ask = async (prompt: unknown, max_tokens: number) => {
-      const json = { model: 'hermes3-405b', prompt, max_tokens };
-      const response = await server.fetch('/v1/completions', { json });
-      assert.equal(response.status, 200, await response.clone().text());
-      return ((await response.json()) as Answer).model;
-    };
+    const ask = async (prompt: unknown, max_tokens: number) =>
+      readModel(await complete({ model: 'hermes3-405b', prompt, max_tokens, stream: true }));
     const ids = (count: number) => Array.from({ length: count }, () => 400);
     assert.equal(await ask(ids(17_998), 2), 'hermes3-405b');
     assert.equal(await ask(ids(17_999), 2), 'hermes-3-llama-3.1-405b-fp8-128k');
