@@ -15,8 +15,9 @@ const model = 'hermes3-8b';
 /** Of the server. */
 const clock = createRunningClock();
 
-const run = (parameters: string[], input = '') =>
-  clock.through(callMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input }));
+const call = (parameters: string[], input = '') =>
+  callMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
+const run = (parameters: string[], input = '') => clock.through(call(parameters, input));
 const program = ['--engine', 'command', '--program', process.execPath, '--arg', engine];
 
 async function show(): Promise<DeploymentView> {
@@ -159,7 +160,8 @@ describe('millrace deploy', () => {
     const brief = await run(['deploy', ...other, '--hold-seconds', '1']);
     assert.match(brief.stderr, /brief failed\./, 'its request was refused before');
     const absent = ['--name', 'absent', '--engine', 'command', '--program', '/opt/absent'];
-    const lost = await run(['deploy', model, ...absent]);
+    // Between two starts there is time to see the first failure.
+    const lost = await call(['deploy', model, ...absent]);
     assert.match(lost.stderr, /program was not found\. .+ Trying again\.$/m);
     assert.match(lost.stderr, /absent failed\. .*program was not found/);
     const missing = await run(['deploy', model, ...program, '--env-file', 'missing.env']);

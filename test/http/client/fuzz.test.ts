@@ -32,7 +32,8 @@ describe('the response parser with random responses', () => {
     });
     await fc.assert(property, { seed: propertySeed, numRuns: propertyRuns(400) });
     // Each outcome must be common, or the property says little about it.
-    for (const [end, count] of Object.entries(ends)) assert(count > propertyRuns(20), `${count} ${end}`);
+    for (const [end, count] of Object.entries(ends))
+      assert(count > propertyRuns(20), `${count} ${end}`);
   });
 
   test('a no-break space at either end of a header value is kept', async () => {

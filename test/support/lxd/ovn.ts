@@ -9,19 +9,12 @@ import { needs } from '#test/support/programs.ts';
 
 const execute = promisify(execFile);
 
-/** Why tests that need OVN are skipped, or false. */
-export const noOvn = needs(
-  ...[
-    'ovsdb-tool',
-    'ovsdb-server',
-    'ovs-vsctl',
-    'ovs-vswitchd',
-    'ovn-northd',
-    'ovn-nbctl',
-    'ovn-controller',
-    'ethtool',
-  ],
-);
+/** Returns why tests that need OVN are skipped, or false. Only these need its programs: those of one daemon run without. */
+export const needsOvn = (): string | false =>
+  needs(
+    ...['ovsdb-tool', 'ovsdb-server', 'ovs-vsctl', 'ovs-vswitchd'],
+    ...['ovn-northd', 'ovn-nbctl', 'ovn-controller', 'ethtool'],
+  );
 
 /** The bridge that is the uplink of the networks of accounts on every member. It leads nowhere. */
 export const uplinkBridge = 'mruplink';

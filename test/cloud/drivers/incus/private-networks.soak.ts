@@ -20,7 +20,7 @@ import {
   startCluster,
 } from '#test/support/lxd/lxd-cluster.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
-import { noOvn } from '#test/support/lxd/ovn.ts';
+import { needsOvn } from '#test/support/lxd/ovn.ts';
 import { startTestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -28,7 +28,7 @@ type Machine = Extract<MachineState, { state: 'running' }> & { readonly id: stri
 
 const [alice, bob] = ['a', 'b'].map((letter) => letter.repeat(32)) as [string, string];
 
-describe('private networks of accounts', { skip: noLxd || noOvn, timeout: 240_000 }, () => {
+describe('private networks of accounts', { skip: noLxd || needsOvn(), timeout: 240_000 }, () => {
   let cluster: Cluster;
   let options: IncusOptions;
   let driver: IncusDriver;
