@@ -19,7 +19,7 @@ const alone = 'test/cloud/drivers/sandbox';
 
 const options = [
   '--min-semi-space-size=16',
-  '--import=./test/support/uncaught-errors.ts',
+  '--import=./test/support/programs.ts',
   '--test',
   '--test-global-setup=test/support/global-setup.ts',
   '--test-timeout=900000',
