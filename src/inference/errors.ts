@@ -244,6 +244,7 @@ function retryAfter(ms: number): Record<string, string> {
 
 const violationCodes: Partial<Record<ViolationKind, string>> = {
   missing: 'missing_required_parameter',
+  letter_case: 'unknown_parameter',
   type: 'invalid_type',
   too_short: 'string_below_min_length',
   too_long: 'string_above_max_length',

@@ -1,6 +1,7 @@
 // The inference API's wire types. These schemas validate requests, generate /openapi.json and are the types that
 // engines use. Unknown members are kept: clients of many servers send extras, and engines may use them.
 
+import { unlisted } from '#lib/schema/letter-case.ts';
 import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 /** No bounds here: a number can't hold all 64 bits, so `check.ts` checks the exact value. */
@@ -95,9 +96,29 @@ const sampling = {
   ...constraints,
 };
 
+/** Members of a part that hold media, or say where they are. */
+export const mediaMembers = [
+  'image_url',
+  'video_url',
+  'audio_url',
+  'image',
+  'video',
+  'audio',
+  'input_audio',
+  'file',
+  'url',
+] as const;
+
+/** Members of those, in which some proxies fetch an address too. */
+export const mediaSources = ['file_url', 'file_data', 'file_id', 'data'] as const;
+
 const ContentPart = Type.Object(
   { type: Type.String(), text: Type.Optional(Type.String()) },
-  { ...open, description: 'A text part: {"type":"text","text":"..."}.' },
+  {
+    ...open,
+    [unlisted]: [...mediaMembers, ...mediaSources],
+    description: 'A text part: {"type":"text","text":"..."}.',
+  },
 );
 
 const RequestToolCall = Type.Object(
@@ -138,6 +159,20 @@ const CallableFunction = Type.Object(
 
 export const Tool = Type.Object({ type: OneOf(['function']), function: CallableFunction }, open);
 
+/** Members that a client must not set: other names of its limits, and addresses that engines would connect to. */
+export const heldBack = [
+  'n_predict',
+  'n_cmpl',
+  'kv_transfer_params',
+  'ec_transfer_params',
+  'bootstrap_host',
+  'bootstrap_port',
+  'bootstrap_room',
+] as const;
+
+/** vLLM takes further arguments from `vllm_xargs`. */
+const openRequest = { ...open, [unlisted]: [...heldBack, 'vllm_xargs'] };
+
 export const ChatRequest = Type.Object(
   {
     ...sampling,
@@ -164,7 +199,7 @@ export const ChatRequest = Type.Object(
     continue_final_message: Maybe(Type.Boolean()),
     add_generation_prompt: Maybe(Type.Boolean()),
   },
-  open,
+  openRequest,
 );
 
 const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
@@ -186,7 +221,7 @@ export const CompletionRequest = Type.Object(
     suffix: Maybe(Type.String()),
     best_of: Maybe(Type.Integer({ minimum: 1, maximum: 20 })),
   },
-  open,
+  openRequest,
 );
 
 export const Model = Type.Object(

@@ -112,6 +112,7 @@ function addEndpoint(
   const { url, body, summary, responses: response } = endpoint;
   const shown = tag === undefined ? { hide: true } : { tags: [tag], summary };
   const schema = { ...shown, body, response };
+  const validatorCompiler = () => createBodyCheck(body);
   scope.post(url.slice(prefix.length), { schema, validatorCompiler }, (request, reply) =>
     handle(endpoint, request, reply),
   );
@@ -250,9 +251,9 @@ const toIdentity = (
 
 /**
  * Schemas are compiled by the first request that needs them: to compile all of them after the start took 0.3 s and 30 MB
- * of memory. Bodies that a thread parsed were checked there.
+ * of memory. Bodies that a thread parsed were checked there. Fastify's copies of schemas lack the names of unlisted members.
  */
-function validatorCompiler({ schema }: { schema: object }) {
+function createBodyCheck(schema: object) {
   const check = createLazyCheck(schema);
   return (body: unknown) => {
     if ((body as WithMemberTexts | null)?.[memberTexts] !== undefined) return true;

@@ -7,7 +7,7 @@ import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
 import { describePart } from '#inference/content-parts.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
-import type { ChatMessage } from '#inference/schema.ts';
+import { type ChatMessage, mediaMembers } from '#inference/schema.ts';
 import { type FetchOptions, fetchImage, maxImageBytes } from './fetch-image.ts';
 
 /** Images that are fetched for one request. */
@@ -168,19 +168,6 @@ const notData = /^(?!data:)./is;
 export function refuseMedia(messages: readonly ChatMessage[]): void {
   for (const one of findRemote(messages)) checkAllowed(one, []);
 }
-
-/** Members of a part that hold media, or say where they are. */
-const mediaMembers = [
-  'image_url',
-  'video_url',
-  'audio_url',
-  'image',
-  'video',
-  'audio',
-  'input_audio',
-  'file',
-  'url',
-] as const;
 
 /** Some proxies fetch an address wherever a file, its id or its content is expected. */
 function findRemote(messages: readonly ChatMessage[]): Remote[] {

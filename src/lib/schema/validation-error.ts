@@ -20,6 +20,7 @@ export type ViolationKind =
   | 'too_many'
   | 'not_allowed'
   | 'unknown_member'
+  | 'letter_case'
   | 'format'
   | 'other';
 
@@ -27,7 +28,7 @@ export interface Violation {
   kind: ViolationKind;
   /** Path segments of the invalid member; empty if the body itself is invalid. */
   path: (string | number)[];
-  /** The bound, the allowed values, the expected types or the pattern, depending on `kind`. */
+  /** The bound, the allowed values, the expected types, the pattern or the name, by `kind`. */
   expected: string[];
   /** True if the bound itself is refused too. */
   exclusive: boolean;
@@ -51,6 +52,7 @@ const kinds: Record<string, ViolationKind> = {
   enum: 'not_allowed',
   const: 'not_allowed',
   additionalProperties: 'unknown_member',
+  letterCase: 'letter_case',
   pattern: 'format',
   format: 'format',
 };
@@ -69,6 +71,7 @@ export function toViolation(errors: readonly RawViolation[]): Violation {
   const path = segments(deepest.instancePath);
   if (kind === 'missing') path.push(String(deepest.params.missingProperty));
   if (kind === 'unknown_member') path.push(String(deepest.params.additionalProperty));
+  if (kind === 'letter_case') path.push(...(deepest.params.given as string[]));
   const sameKind = candidates.filter(
     (error) => error.keyword === deepest.keyword && error.instancePath === deepest.instancePath,
   );
@@ -129,6 +132,8 @@ function expectation({ keyword, params }: RawViolation): string[] {
       return [String(params.pattern)];
     case 'format':
       return [String(params.format)];
+    case 'letterCase':
+      return [String(params.known)];
     default:
       return params.limit === undefined ? [] : [String(params.limit)];
   }

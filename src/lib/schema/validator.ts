@@ -2,6 +2,7 @@
 // and by threads that check bodies, so that both find the same violations.
 
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { letterCase, withLetterCase } from './letter-case.ts';
 
 /** Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand. */
 export const validatorOptions = {
@@ -15,8 +16,11 @@ export const validatorOptions = {
   code: { optimize: false },
 } as const;
 
+/** Open objects must not have members that differ from known ones only by letter case. */
 export const createValidator = (schema: object): ValidateFunction =>
-  new Ajv(validatorOptions).compile(schema);
+  new Ajv({ ...validatorOptions, keywords: [letterCase] }).compile(
+    withLetterCase(schema) as object,
+  );
 
 /** Returns the violations. */
 export type Check = (value: unknown) => ErrorObject[];

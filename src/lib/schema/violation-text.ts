@@ -29,6 +29,8 @@ export function explainViolation(violation: Violation, body: unknown): string {
       return `${name} must be one of ${expected.join(', ')}.`;
     case 'unknown_member':
       return `${name} is not a known member.`;
+    case 'letter_case':
+      return `${name} must be written as ${bound}: names of members are told apart by letter case.`;
     case 'format':
       return bound === 'date-time'
         ? `${name} must be a time such as 2026-01-31T12:00:00Z.`

@@ -62,6 +62,12 @@ export const inferenceErrors: readonly DescribedError[] = [
   ),
   described(
     400,
+    'unknown_parameter',
+    'A member differs from a known one only by letter case, such as `Model`, which some servers would obey.',
+    'Write the name as the message says.',
+  ),
+  described(
+    400,
     'unsupported_content_type',
     'A message has a part, such as an image, that the model does not accept.',
     'Send text parts, or choose a model that accepts images.',

@@ -12,6 +12,7 @@ import {
 import type { OutgoingBody } from '#http/client/client-connection.ts';
 import { constraintMembers, findConstraint } from '#inference/constraint.ts';
 import type { Task } from '#inference/engine.ts';
+import { heldBack } from '#inference/schema.ts';
 import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
 import type { UpstreamServer } from './servers.ts';
 
@@ -39,16 +40,8 @@ export function toRequestBody(
     ...(server === 'sglang' && toSglang(body)),
     ...toConstrained(task, server),
     model,
-    // Other names of `max_tokens` and `n`, which may have been reduced since the request was checked.
-    n_predict: undefined,
-    n_cmpl: undefined,
-    // Engines that divide a prompt among themselves connect to the address in these.
-    kv_transfer_params: undefined,
-    ec_transfer_params: undefined,
-    vllm_xargs: withoutAddresses((body as Record<string, unknown>).vllm_xargs),
-    bootstrap_host: undefined,
-    bootstrap_port: undefined,
-    bootstrap_room: undefined,
+    ...withoutHeldBack,
+    vllm_xargs: toArguments((body as Record<string, unknown>).vllm_xargs),
     // A number can't represent every 64-bit seed.
     seed: typeof body.seed === 'bigint' ? rawJSON(`${body.seed}`) : body.seed,
     stream: streams || undefined,
@@ -98,11 +91,10 @@ function toLong(body: Record<string, unknown> & WithRawIntegers): Record<string,
   return Object.fromEntries(same.map(([name, digits]) => [name, rawJSON(digits)]));
 }
 
-/** vLLM takes further arguments from here, among them those with addresses. */
-const withoutAddresses = (given: unknown) =>
-  typeof given === 'object' && given !== null
-    ? { ...given, kv_transfer_params: undefined, ec_transfer_params: undefined }
-    : undefined;
+const withoutHeldBack = Object.fromEntries(heldBack.map((name) => [name, undefined]));
+
+const toArguments = (given: unknown) =>
+  typeof given === 'object' && given !== null ? { ...given, ...withoutHeldBack } : undefined;
 
 /** Implied by `continue_final_message`, but not on every server. */
 const continuesMessage = { add_generation_prompt: false };
