@@ -63,7 +63,7 @@ export class LiveDeployment {
   /** The log of the last replica that failed. */
   #failedLog: readonly string[] = [];
   #failure: Failure | null = null;
-  #isRemoved = false;
+  isRemoved = false;
 
   /** `left` are replicas that an earlier process launched. */
   constructor(parts: LiveParts, stored: Stored, left: readonly StoredReplica[] = []) {
@@ -104,11 +104,7 @@ export class LiveDeployment {
 
   /** True if it was removed and nothing of it is left. */
   get isGone(): boolean {
-    return this.#isRemoved && this.#replicas.length === 0;
-  }
-
-  get isRemoved(): boolean {
-    return this.#isRemoved;
+    return this.isRemoved && this.#replicas.length === 0;
   }
 
   get hasFailed(): boolean {
@@ -148,7 +144,7 @@ export class LiveDeployment {
   /** Its share of the model's requests; null if it takes none. */
   toShare(): Share | null {
     const { name, spec, isStopped } = this.#stored;
-    if (isStopped || this.#isRemoved) return null;
+    if (isStopped || this.isRemoved) return null;
     const all = this.#replicas.filter(({ state }) => state === 'starting' || state === 'ready');
     const live = all.filter(({ isWaiting }) => !isWaiting);
     const queued = all.length - live.length;
@@ -198,7 +194,7 @@ export class LiveDeployment {
   }
 
   remove(): void {
-    this.#isRemoved = true;
+    this.isRemoved = true;
   }
 
   /** Starts, wakes, drains, rests and stops replicas as the requests demand. `waiting` is its part of those that wait. */
@@ -217,7 +213,7 @@ export class LiveDeployment {
       {
         revision,
         hasFailed: this.hasFailed || now < this.#failedAt + retryMs * 2 ** this.#failures,
-        isStopped: isStopped || this.#isRemoved,
+        isStopped: isStopped || this.isRemoved,
         running: hasNewRequests ? Math.max(1, running) : running,
         waiting,
         replicas,
@@ -278,7 +274,7 @@ export class LiveDeployment {
 
   get #obstacle(): string | null {
     const { name, isStopped } = this.#stored;
-    if (this.#isRemoved) return `The deployment ${name} was removed.`;
+    if (this.isRemoved) return `The deployment ${name} was removed.`;
     if (isStopped) return `The deployment ${name} is stopped. An owner can start it again.`;
     if (!this.hasFailed || this.#failure === null) return null;
     const { told, reason } = this.#failure;
