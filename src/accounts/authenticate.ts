@@ -145,18 +145,20 @@ async function withKey(
 ): Promise<KeyPrincipal> {
   const found = await apiKeys.find(key);
   if (found === undefined) throw invalidCredentials(maskSecret(key));
-  const { id, accountId, scopes } = found;
-  return { kind: 'key', keyId: id, accountId, scopes, address: clientAddress(request) };
+  const { id, accountId, scopes, role } = found;
+  return { kind: 'key', keyId: id, accountId, scopes, role, address: clientAddress(request) };
 }
 
 function checkScope(principal: Principal, request: FastifyRequest, scope: Scope): void {
-  if (principal.kind === 'session') {
-    if (principal.role === 'viewer' && !isSafe(request)) {
-      throw forbidden('A viewer may look, but not use or change anything.');
-    }
-  } else if (!principal.scopes.includes(scope)) {
+  const isKey = principal.kind === 'key';
+  if (isKey && !principal.scopes.includes(scope))
     throw forbidden(`This API key lacks the scope "${scope}".`);
-  }
+  if (principal.role === 'viewer' && !isSafe(request))
+    throw forbidden(
+      isKey
+        ? 'The person who created this API key is a viewer now: it may look, but not use or change anything.'
+        : 'A viewer may look, but not use or change anything.',
+    );
 }
 
 function checkSession({ kind }: Principal): void {

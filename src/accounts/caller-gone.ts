@@ -1,5 +1,5 @@
 // True if the caller of a row may no longer use the account: the API key was revoked or has expired, or the person was
-// removed. For work that goes on after the request that began it.
+// removed or is a viewer now. For work that goes on after the request that began it.
 
 import { type RawBuilder, sql } from 'kysely';
 
@@ -11,5 +11,7 @@ export function isCallerGone(table: 'batches' | 'response_runs', now: number): R
       and memberships.user_id = ${row}.user_id and memberships.role <> 'viewer')
     else not exists (select 1 from api_keys where api_keys.id = ${row}.key_id
       and api_keys.revoked_at is null
-      and (api_keys.expires_at is null or api_keys.expires_at > ${now})) end)`;
+      and (api_keys.expires_at is null or api_keys.expires_at > ${now})
+      and not exists (select 1 from memberships where memberships.account_id = api_keys.account_id
+        and memberships.user_id = api_keys.created_by and memberships.role = 'viewer')) end)`;
 }

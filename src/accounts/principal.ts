@@ -10,6 +10,8 @@ export type Role = (typeof roles)[number];
 
 interface Person {
   readonly accountId: string;
+  /** Of a key: the present role of the person who created it. */
+  readonly role: Role;
   /** Network address that the request came from. */
   readonly address: string;
 }
@@ -25,7 +27,6 @@ export interface SessionPrincipal extends Person {
   readonly sessionId: string;
   readonly userId: string;
   readonly email: string;
-  readonly role: Role;
 }
 
 export type Principal = KeyPrincipal | SessionPrincipal;

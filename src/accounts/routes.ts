@@ -265,8 +265,9 @@ function memberRoutes(scope: FastifyInstance, parts: AccountParts): void {
     return { data: data.map(toMember), next };
   });
   app.patch('/members/:id', { schema: { params: IdParams, body: RoleChange } }, async (request) => {
-    await members.setRole(requireRole(request, 'owner'), request.params.id, request.body.role);
-    return { ok: true };
+    const session = requireRole(request, 'owner');
+    const affected = await members.setRole(session, request.params.id, request.body.role);
+    return { ok: true, api_keys: affected };
   });
   app.delete(
     '/members/:id',

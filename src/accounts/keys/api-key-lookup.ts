@@ -2,7 +2,7 @@
 // a key revoked by another process may still work here. While the database is unavailable, keys that were found in
 // the last minutes keep working.
 
-import type { Scope } from '#accounts/principal.ts';
+import type { Role, Scope } from '#accounts/principal.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
@@ -13,6 +13,8 @@ export interface FoundApiKey {
   id: string;
   accountId: string;
   scopes: readonly Scope[];
+  /** The present role of the person who created the key. */
+  role: Role;
   expiresAt: number | null;
 }
 
@@ -94,16 +96,21 @@ export function createApiKeyLookup(
 
 async function readKey(db: Database, hash: string): Promise<FoundApiKey | undefined> {
   const row = await db
-    .selectFrom('api_keys')
-    .selectAll()
-    .where('hash', '=', hash)
-    .where('revoked_at', 'is', null)
+    .selectFrom('api_keys as k')
+    .leftJoin('memberships as m', (join) =>
+      join.onRef('m.user_id', '=', 'k.created_by').onRef('m.account_id', '=', 'k.account_id'),
+    )
+    .select(['k.id', 'k.account_id', 'k.hash', 'k.scopes', 'k.expires_at', 'm.role'])
+    .where('k.hash', '=', hash)
+    .where('k.revoked_at', 'is', null)
     .executeTakeFirst();
   if (row === undefined || !equalHashes(row.hash, hash)) return undefined;
   return {
     id: row.id,
     accountId: row.account_id,
     scopes: JSON.parse(row.scopes),
+    // The server created the first key. In version 0.2, the keys of a removed person could be kept.
+    role: (row.role ?? 'member') as Role,
     expiresAt: row.expires_at,
   };
 }

@@ -21,12 +21,19 @@ export interface MemberRow {
   api_keys: number;
 }
 
+export interface AffectedKey {
+  id: string;
+  label: string;
+}
+
 export interface Members {
   list(accountId: string, page: PageOptions): Promise<Page<MemberRow>>;
-  setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<void>;
+  /** Returns the member's API keys that can be used only now, or no longer: none has more rights than its creator. */
+  setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<AffectedKey[]>;
   /**
    * Owners remove anyone, others only themselves, and with their keys: a person who has left still knows them. Also ends the
-   * member's sessions. Returns the number of keys of the member that were revoked.
+   * member's sessions. Returns the number of keys of the member that were revoked. Keys that are kept become those of the
+   * principal, whose role they then have.
    */
   remove(principal: SessionPrincipal, userId: string, keys: 'revoke' | 'keep'): Promise<number>;
 }
@@ -37,7 +44,7 @@ export function createMembers(
   { sessions, apiKeys }: { sessions: Sessions; apiKeys: ApiKeys },
 ): Members {
   async function setRole(principal: SessionPrincipal, userId: string, role: Role) {
-    await db.transaction().execute(async (tx) => {
+    const affected = await db.transaction().execute(async (tx) => {
       const before = await takeMember(tx, principal, userId, ['owner']);
       if (before === 'owner' && role !== 'owner') await keepAnOwner(tx, principal.accountId);
       await tx
@@ -51,8 +58,11 @@ export function createMembers(
         resourceId: userId,
         details: { from: before, to: role },
       });
+      return (before === 'viewer') === (role === 'viewer') ? [] : keysOf(tx, principal, userId);
     });
     sessions.forget();
+    apiKeys.forget();
+    return affected;
   }
 
   async function remove(
@@ -71,6 +81,7 @@ export function createMembers(
       await tx.deleteFrom('conversations').where('user_id', '=', userId).execute();
       await tx.deleteFrom('presets').where('user_id', '=', userId).execute();
       const count = keys === 'revoke' ? await apiKeys.revokeAllOf(tx, principal, userId) : 0;
+      if (keys === 'keep' && userId !== principal.userId) await takeOverKeys(tx, principal, userId);
       await tx
         .deleteFrom('memberships')
         .where('account_id', '=', principal.accountId)
@@ -94,6 +105,25 @@ export function createMembers(
   }
 
   return { list: (accountId, page) => listMembers(db, accountId, page), setRole, remove };
+}
+
+const keysOf = (tx: Tx, { accountId }: SessionPrincipal, userId: string) =>
+  tx
+    .selectFrom('api_keys')
+    .select(['id', 'label'])
+    .where('account_id', '=', accountId)
+    .where('created_by', '=', userId)
+    .where('revoked_at', 'is', null)
+    .orderBy('created_at')
+    .execute();
+
+async function takeOverKeys(tx: Tx, principal: SessionPrincipal, userId: string): Promise<void> {
+  await tx
+    .updateTable('api_keys')
+    .set({ created_by: principal.userId })
+    .where('account_id', '=', principal.accountId)
+    .where('created_by', '=', userId)
+    .execute();
 }
 
 function listMembers(db: Database, accountId: string, page: PageOptions) {

@@ -20,7 +20,10 @@ export function removeCommand(): Command {
       'Remove a person from the account, or leave it yourself; signs out and revokes API keys',
     )
     .argument('<email>', 'Email address, id or its first characters, from `millrace team list`')
-    .option('--keep-keys', 'Keep the API keys that the person created (owners only)')
+    .option(
+      '--keep-keys',
+      'Keep the API keys that the person created, with your role (owners only)',
+    )
     .option('--yes', 'Do not ask for confirmation')
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { keepKeys, yes, json }: Options) => {

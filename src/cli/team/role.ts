@@ -6,6 +6,11 @@ import { createClient } from '#cli/client.ts';
 import { report } from '#cli/output.ts';
 import { getMember, membersPath } from './find.ts';
 
+interface Changed {
+  /** Keys of the person that the change of the role affects. */
+  api_keys: { id: string; label: string }[];
+}
+
 export function roleCommand(): Command {
   return new Command('role')
     .description('Change the role of a person')
@@ -15,7 +20,14 @@ export function roleCommand(): Command {
     .action(async (wanted: string, role: Role, { json }: { json?: true }) => {
       const client = createClient('session');
       const { id, email } = await getMember(client, wanted);
-      await client.patch(`${membersPath}/${id}`, { role });
-      report({ id, email, role }, `${email} is now ${role}.`, json);
+      const { api_keys } = await client.patch<Changed>(`${membersPath}/${id}`, { role });
+      const lines = [`${email} is now ${role}.`];
+      if (api_keys.length > 0) {
+        lines.push(
+          `API keys that ${role === 'viewer' ? 'can only read now' : 'can be used again'}:`,
+        );
+        lines.push(...api_keys.map((key) => `  ${key.label} (${key.id})`));
+      }
+      report({ id, email, role, api_keys }, lines.join('\n'), json);
     });
 }

@@ -212,6 +212,7 @@ for (const database of databases) {
     const other = await cloud.another();
     const principal = {
       kind: 'key' as const,
+      role: 'owner' as const,
       keyId: '0'.repeat(32),
       accountId: cloud.accountId,
       scopes: ['cloud' as const],

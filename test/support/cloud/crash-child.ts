@@ -76,6 +76,7 @@ const cloud = await createCloud(
 );
 const principal: KeyPrincipal = {
   kind: 'key',
+  role: 'owner',
   keyId: '0'.repeat(32),
   accountId,
   scopes: ['cloud'],

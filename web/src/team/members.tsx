@@ -1,6 +1,7 @@
 // The account's members. Owners can change roles and remove members. Everyone can leave.
 
 import { Badge, Checkbox, Group, Select, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Member } from '#accounts/schema.ts';
@@ -24,9 +25,12 @@ export function Members() {
   const members = useMembers();
   const [revokesKeys, setRevokesKeys] = useState(true);
   const setRole = useMutation({
-    mutationFn: ({ id, role }: { id: string; role: Role }) => patch(toPath({ id }), { role }),
-    onSuccess: () =>
-      Promise.all(queryKeys.map((queryKey) => client.invalidateQueries({ queryKey }))),
+    mutationFn: ({ id, role }: { id: string; role: Role }) =>
+      patch<RoleChanged>(toPath({ id }), { role }),
+    onSuccess: ({ api_keys: keys }, { role }) => {
+      if (keys.length > 0) notifications.show({ message: describeKeys(keys, role) });
+      return Promise.all(queryKeys.map((queryKey) => client.invalidateQueries({ queryKey })));
+    },
   });
   const removal = useDelete<Member>({
     action: ({ id }) => (id === me.id ? 'Leave' : 'Remove'),
@@ -98,6 +102,18 @@ export function Members() {
   );
 }
 
+interface RoleChanged {
+  api_keys: { label: string }[];
+}
+
+/** Says what the keys of a person can do after a change of the role. */
+function describeKeys(keys: RoleChanged['api_keys'], role: Role): string {
+  const labels = keys.slice(0, 5).map(({ label }) => `“${label}”`);
+  if (keys.length > labels.length) labels.push(`${keys.length - labels.length} more`);
+  const can = role === 'viewer' ? 'can only read now' : 'can be used again';
+  return `API keys that they created ${can}: ${labels.join(', ')}.`;
+}
+
 interface RemovalWarningProps {
   member: Member;
   isMe: boolean;
@@ -124,7 +140,7 @@ const RemovalWarning = ({
       <Checkbox
         mt="md"
         label={`Revoke the ${member.api_keys === 1 ? 'API key' : `${member.api_keys} API keys`} ${isMe ? 'you' : 'they'} created`}
-        description="New requests with a revoked key are refused immediately. Keys that are not revoked stay in the account and keep working."
+        description="New requests with a revoked key are refused immediately. Keys that are not revoked keep working, with your role."
         checked={revokesKeys}
         onChange={({ currentTarget }) => onChange(currentTarget.checked)}
       />
