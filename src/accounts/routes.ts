@@ -35,6 +35,7 @@ import {
   AuditQuery,
   IdParams,
   Join,
+  KeyRevocation,
   Limits,
   LinkToken,
   Login,
@@ -222,10 +223,16 @@ function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
       return toApiKey(row, spend(row.id));
     },
   );
-  app.delete('/api-keys/:id', { schema: { params: IdParams } }, async (request) => {
-    await apiKeys.revoke(requireRole(request, 'owner', 'member'), request.params.id);
-    return { ok: true };
-  });
+  app.delete(
+    '/api-keys/:id',
+    { schema: { params: IdParams, querystring: KeyRevocation } },
+    async (request) => {
+      const session = requireRole(request, 'owner', 'member');
+      const letsFinish = request.query.running === 'finish';
+      await apiKeys.revoke(session, request.params.id, { letsFinish });
+      return { ok: true };
+    },
+  );
   app.get('/audit-events', { schema: { querystring: AuditQuery } }, async (request) => {
     const {
       user_id: userId,

@@ -121,6 +121,12 @@ export const ApiKeysQuery = Type.Object(
 );
 
 /** What happens to the API keys that a removed member created. Default: revoke. */
+/** What becomes of requests that the key has in progress. */
+export const KeyRevocation = Type.Object(
+  { running: Type.Optional(OneOf(['end', 'finish'] as const)) },
+  closed,
+);
+
 export const MemberRemoval = Type.Object(
   { keys: Type.Optional(OneOf(['revoke', 'keep'] as const)) },
   closed,

@@ -33,6 +33,7 @@ import * as restingReplicas from '#db/migrations/0026-resting-replicas.ts';
 import * as servers from '#db/migrations/0028-servers.ts';
 import * as pullOrders from '#db/migrations/0029-pull-orders.ts';
 import * as responseIndex from '#db/migrations/0030-response-index.ts';
+import * as lettingFinish from '#db/migrations/0031-letting-finish.ts';
 import type { Database } from '#db/tables/tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -64,6 +65,7 @@ const migrations: Record<string, Migration> = {
   '0028-servers': servers,
   '0029-pull-orders': pullOrders,
   '0030-response-index': responseIndex,
+  '0031-letting-finish': lettingFinish,
 };
 
 /** Names of all migrations, in the order in which they run. */

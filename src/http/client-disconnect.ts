@@ -1,4 +1,4 @@
-// Signals that the client left before the response was complete. Fastify's own `request.signal` can't be used:
+// Signals that the client left before the response was complete, or that the response must end. Fastify's own `request.signal` can't be used:
 // it aborts as soon as the body of a POST was read.
 
 import type { ServerResponse } from 'node:http';
@@ -18,8 +18,9 @@ export class ClientDisconnect implements Cancellation {
   #listeners: (() => void)[] = [];
 
   constructor(response: ServerResponse) {
-    if (response.destroyed) this.#abort();
-    else response.on('close', () => response.writableFinished || this.#abort());
+    const leave = () => this.abort(new Error('the client disconnected'));
+    if (response.destroyed) leave();
+    else response.on('close', () => response.writableFinished || leave());
   }
 
   throwIfAborted(): void {
@@ -35,10 +36,10 @@ export class ClientDisconnect implements Cancellation {
     if (at !== -1) this.#listeners.splice(at, 1);
   }
 
-  #abort(): void {
+  abort(reason: Error): void {
     if (this.aborted) return;
     this.aborted = true;
-    this.reason = new Error('the client disconnected');
+    this.reason = reason;
     const listeners = this.#listeners;
     this.#listeners = [];
     for (const listener of listeners) listener();

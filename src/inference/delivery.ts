@@ -8,6 +8,7 @@ import { type Cancellation, ClientDisconnect } from '#http/client-disconnect.ts'
 import type { HeaderList } from '#http/response-headers.ts';
 import type { EventStream, EventStreams, KeepAlive } from '#http/sse.ts';
 import type { EngineResponse, WrittenResponse } from './engine.ts';
+import { InferenceError } from './errors.ts';
 
 /** Exactly one of `send`, `sendWritten` and `openStream` is called, once. The headers must not be used afterwards. */
 export interface Delivery {
@@ -30,7 +31,7 @@ export class HttpDelivery implements Delivery {
     this.#streams = streams;
   }
 
-  get signal(): Cancellation {
+  get signal(): ClientDisconnect {
     this.#signal ??= new ClientDisconnect(this.#response);
     return this.#signal;
   }
@@ -96,6 +97,10 @@ export class KeptDelivery implements Delivery {
 
 export const parseWritten = (written: WrittenResponse): EngineResponse =>
   JSON.parse(Buffer.concat(toParts(written)).toString()) as EngineResponse;
+
+/** True if no one waits for the response. False if it was ended by an error that the client must be told. */
+export const isUnwanted = ({ aborted, reason }: Cancellation): boolean =>
+  aborted && !(reason instanceof InferenceError);
 
 const toParts = ({ before, usage, after }: WrittenResponse): Uint8Array[] => [
   before,

@@ -110,6 +110,14 @@ const backendTooSlow = (model: string, cause: unknown) =>
 export const internalError = () =>
   new InferenceError(500, internal(null).message, { type: 'server_error', code: 'internal_error' });
 
+/** For requests that run while their caller loses the right to them. */
+export const rightEnded = () =>
+  new InferenceError(
+    401,
+    'The API key was revoked, has expired or may no longer be used for this, or the person who sent the request was signed out.',
+    { code: 'invalid_api_key' },
+  );
+
 export const missingParameter = (param: string, message = `${param} is missing.`) =>
   new InferenceError(400, message, { code: 'missing_required_parameter', param });
 

@@ -36,6 +36,7 @@ export function startChores({
 
   const ends = [
     every(1_000, () => models.backends.tick()),
+    every(1_000, () => accounts.running.check()),
     every(1_000, () => usage.drainSpool()),
     every(1_000, async () => liveDeployments.tick()),
     every(2_000, refreshHosts),

@@ -149,6 +149,7 @@ function createServerApp(parts: Parts, state: Readonly<ServerState>): Promise<Fa
     },
     inference: {
       authenticator,
+      running: accounts.running,
       catalog,
       kindOf: (entry) => kindOf(entry, models.weights.bindings),
       backends: models.backends.registry,

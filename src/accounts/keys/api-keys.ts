@@ -48,9 +48,14 @@ export interface ApiKeys extends Pick<ApiKeyLookup, 'find' | 'forget' | 'flushLa
   get(accountId: string, id: string): Promise<ListedApiKey>;
   /** A member may change and revoke only keys that the member created. */
   update(principal: SessionPrincipal, id: string, change: ApiKeyChange): Promise<ListedApiKey>;
-  revoke(principal: SessionPrincipal, id: string): Promise<void>;
+  /** Ends the key's running requests too, unless they may finish. */
+  revoke(principal: SessionPrincipal, id: string, options?: RevocationOptions): Promise<void>;
   /** Revokes every key that the user created, and returns their number. Call `forget` after the commit. */
   revokeAllOf(tx: Tx, principal: SessionPrincipal, userId: string): Promise<number>;
+}
+
+export interface RevocationOptions {
+  readonly letsFinish?: boolean;
 }
 
 export interface CreatedApiKey {
@@ -71,7 +76,11 @@ export function createApiKeys(
   db: Database,
   clock: Clock,
   audit: Audit,
-  { limitSettings, ...options }: ApiKeyOptions & { limitSettings: LimitSettings },
+  {
+    limitSettings,
+    onRevoked = () => {},
+    ...options
+  }: ApiKeyOptions & { limitSettings: LimitSettings; onRevoked?: () => void },
 ): ApiKeys {
   const context: Context = { db, clock, audit, limitSettings };
   const lookup = createApiKeyLookup(db, clock, options);
@@ -87,9 +96,10 @@ export function createApiKeys(
       limitSettings.forget();
       return row;
     },
-    async revoke(principal, id) {
-      await revokeKey(context, principal, id);
+    async revoke(principal, id, revocation = {}) {
+      await revokeKey(context, principal, id, revocation);
       lookup.forget(id);
+      onRevoked();
     },
     revokeAllOf: (tx, principal, userId) => revokeAllOf(context, tx, principal, userId),
     find: lookup.find,
@@ -180,6 +190,7 @@ const toRow = (
   scopes: JSON.stringify(input.scopes),
   expires_at: input.expiresAt,
   revoked_at: null,
+  lets_finish: 0,
   last_used_at: null,
   ...toColumns(changeLimits(keyDefaults, input.limits ?? {})),
 });
@@ -231,11 +242,12 @@ async function revokeKey(
   { db, clock, audit }: Context,
   principal: SessionPrincipal,
   id: string,
+  { letsFinish = false }: RevocationOptions,
 ): Promise<void> {
   await db.transaction().execute(async (tx) => {
     await lockAccount(tx, principal.accountId);
     const row = await getChangeable(tx, principal, id);
-    const revoked = { revoked_at: clock.now() };
+    const revoked = { revoked_at: clock.now(), lets_finish: Number(letsFinish) };
     await tx.updateTable('api_keys').set(revoked).where('id', '=', id).execute();
     await audit.record(tx, principal, toEntry('api_key.revoked', row));
   });

@@ -30,13 +30,20 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #audit: Audit;
   readonly #sessionMs: number;
+  readonly #onEnded: () => void;
   readonly #found: LookupCache<CachedSession>;
 
-  constructor(db: Database, clock: Clock, audit: Audit, options: { sessionDays: number }) {
+  constructor(
+    db: Database,
+    clock: Clock,
+    audit: Audit,
+    options: { sessionDays: number; onEnded?: () => void },
+  ) {
     this.#db = db;
     this.#clock = clock;
     this.#audit = audit;
     this.#sessionMs = options.sessionDays * 86_400_000;
+    this.#onEnded = options.onEnded ?? (() => {});
     this.#found = createLookupCache(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
   }
 
@@ -119,7 +126,7 @@ export class Sessions {
       const action = id === principal.sessionId ? 'user.logged_out' : 'session.ended';
       await this.#audit.record(tx, principal, { action, resourceId: id });
     });
-    this.#found.clear();
+    this.forget();
   }
 
   /** Ends every session of the user except `keepId`. */
@@ -132,6 +139,7 @@ export class Sessions {
   /** Clears the cache after roles or sessions have changed. */
   forget(): void {
     this.#found.clear();
+    this.#onEnded();
   }
 
   async sweep(): Promise<void> {

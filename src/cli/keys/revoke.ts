@@ -6,20 +6,28 @@ import { report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import { getKey } from './find.ts';
 
+interface Options {
+  letFinish?: true;
+  yes?: true;
+  json?: true;
+}
+
 export function revokeCommand(): Command {
   return new Command('revoke')
-    .description('Revoke an API key: new requests are refused, requests in progress finish')
+    .description('Revoke an API key and end what it runs')
     .argument('<key>', 'Id, its first characters, or label, from `millrace keys list`')
+    .option('--let-finish', 'Let requests that are in progress finish')
     .option('--yes', 'Do not ask for confirmation')
     .option('--json', 'Print JSON')
-    .action(async (wanted: string, { yes, json }: { yes?: true; json?: true }) => {
+    .action(async (wanted: string, { letFinish, yes, json }: Options) => {
       const client = createClient('session');
       const { id, label } = await getKey(client, wanted);
       await confirm(
-        `Revoke API key ${label} (${id})? New requests with it will be refused, and its batches cancelled.`,
+        `Revoke API key ${label} (${id})? ${letFinish ? 'Requests in progress finish' : 'Its requests end at once'}; batches and background responses end.`,
         yes,
       );
-      await client.delete(`/dashboard/api/api-keys/${encodeURIComponent(id)}`);
+      const running = letFinish ? 'finish' : 'end';
+      await client.delete(`/dashboard/api/api-keys/${encodeURIComponent(id)}?running=${running}`);
       report({ id, label }, `Revoked API key ${label}.`, json);
     });
 }

@@ -157,6 +157,8 @@ export interface ApiKeyRow extends LimitColumns {
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
+  /** 1 if requests that were accepted before the key was revoked may finish. */
+  lets_finish: number;
   last_used_at: number | null;
 }
 

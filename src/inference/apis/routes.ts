@@ -5,6 +5,7 @@ import type {} from '@fastify/swagger';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Authenticator, findPrincipal, principalOf } from '#accounts/authenticate.ts';
 import type { Principal } from '#accounts/principal.ts';
+import type { RunningRequests } from '#accounts/running-requests.ts';
 import type { BodyRules, LargeBodies } from '#http/body/bodies.ts';
 import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
@@ -27,7 +28,7 @@ import type { ResponsesParts } from '#inference/apis/responses/parts.ts';
 import { type SendStream, storedRoutes } from '#inference/apis/responses/stored/stored-routes.ts';
 import type { BackendList } from '#inference/backends/backend.ts';
 import { HttpDelivery } from '#inference/delivery.ts';
-import { codeOf } from '#inference/errors.ts';
+import { codeOf, rightEnded } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { ModelKind } from '#inference/pooling.ts';
 import { modelIn, type RequestIdentity, toCaller, withConversation } from '#inference/request.ts';
@@ -41,6 +42,8 @@ import type { Api, Endpoint, Follow, Generation, PromptCount, Translation } from
 
 export interface InferenceParts {
   authenticator: Authenticator;
+  /** Where requests are while they are served. */
+  running: RunningRequests;
   catalog: Catalog;
   kindOf(entry: CatalogEntry): ModelKind;
   backends: BackendList;
@@ -164,14 +167,18 @@ function openScope(
     { task, format, addedBytes = 0 }: Generation,
   ): Promise<void> {
     reply.hijack();
+    const principal = principalOf(request);
+    const delivery = new HttpDelivery(reply.raw, streams);
     const inferenceRequest = {
-      ...toIdentity(request, reply, principalOf(request)),
+      ...toIdentity(request, reply, principal),
       headers: request.headers,
       bodyBytes: bodies.lengthOf(request) + addedBytes,
-      delivery: new HttpDelivery(reply.raw, streams),
+      delivery,
       fixedHeaders: headersOf(request),
     };
-    return parts.serve(inferenceRequest, withConversation(task, inferenceRequest), format);
+    return whileAllowed(parts.running, principal, delivery, () =>
+      parts.serve(inferenceRequest, withConversation(task, inferenceRequest), format),
+    );
   }
 
   async function count(request: FastifyRequest, reply: FastifyReply, asked: PromptCount) {
@@ -189,7 +196,9 @@ function openScope(
     const headers: HeaderList = ['x-request-id', request.id, ...headersOf(request), ...own];
     mergeHeaders(headers, eventStreamHeaders);
     const delivery = new HttpDelivery(reply.raw, streams);
-    return sendFollowed(request, delivery, delivery.openStream(headers), send);
+    return whileAllowed(parts.running, principalOf(request), delivery, () =>
+      sendFollowed(request, delivery, delivery.openStream(headers), send),
+    );
   };
 
   async function respond(request: FastifyRequest, reply: FastifyReply, translation: Translation) {
@@ -210,6 +219,21 @@ function openScope(
   return { handle, follow };
 }
 
+/** Ends the response if its caller loses the right to it. */
+async function whileAllowed(
+  running: RunningRequests,
+  principal: Principal,
+  { signal }: HttpDelivery,
+  respond: () => Promise<void>,
+): Promise<void> {
+  const request = running.add(principal, () => signal.abort(rightEnded()));
+  try {
+    await respond();
+  } finally {
+    running.remove(request);
+  }
+}
+
 /** Sends the events of a response that runs elsewhere. */
 async function sendFollowed(
   { id, log }: FastifyRequest,
@@ -219,7 +243,8 @@ async function sendFollowed(
 ): Promise<void> {
   try {
     await follow((events) => stream.pass(events), delivery.signal);
-    stream.end();
+    if (delivery.signal.aborted) delivery.fail(401, [], null);
+    else stream.end();
   } catch (error) {
     log.error({ err: error, request_id: id }, 'stream failed');
     delivery.fail(500, [], null);

@@ -3,6 +3,7 @@
 
 import { type HeaderList, mergeHeaders } from '#http/response-headers.ts';
 import { type EventStream, eventStreamHeaders } from '#http/sse.ts';
+import { isUnwanted } from '#inference/delivery.ts';
 import type { EngineChunk, Envelope, Usage, WireEvents } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
 import { type InferenceRequest, withElapsed } from '#inference/request.ts';
@@ -102,7 +103,7 @@ export class OutgoingStream {
 
   #open(usage: Usage | null): void {
     const { request, format, headers } = this.#streamed;
-    if (this.#events !== null || request.delivery.signal.aborted) return;
+    if (this.#events !== null || isUnwanted(request.delivery.signal)) return;
     mergeHeaders(withElapsed(request, headers), eventStreamHeaders);
     if (format.streamType !== undefined) mergeHeaders(headers, ['content-type', format.streamType]);
     const keepAlive = this.#format.keepAlive?.bind(this.#format);

@@ -6,7 +6,7 @@ import type { Lease } from '#http/body/room.ts';
 import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/response-headers.ts';
 import { isText } from '#inference/content-parts.ts';
-import { parseWritten } from '#inference/delivery.ts';
+import { isUnwanted, parseWritten } from '#inference/delivery.ts';
 import {
   type Call,
   type Envelope,
@@ -136,8 +136,9 @@ async function serveAdmitted(context: ServeOptions, admitted: AdmittedRequest): 
     } else await serveWhole(context, admitted, plan, envelope);
   } catch (error) {
     // A response that is no longer wanted is not told how it ended, so the Responses API stores nothing of it.
-    if (signal.aborted) return;
-    const found = toInferenceError(error, served.id);
+    if (isUnwanted(signal)) return;
+    const cause = signal.aborted ? signal.reason : error;
+    const found = toInferenceError(cause, served.id);
     const known = found && withOwnNames(found, format.names);
     const shown = known ?? internalError();
     account.markFailed(shown.code);
@@ -147,15 +148,15 @@ async function serveAdmitted(context: ServeOptions, admitted: AdmittedRequest): 
     } else {
       announce(admitted);
       // Sent before tokens are counted: the client of a failed request need not wait for the count.
-      failWith(context, admitted, known ?? error);
+      failWith(context, admitted, known ?? cause);
     }
     if (stream?.hasStarted)
-      context.log.error({ err: error, request_id: request.id }, 'stream failed');
+      context.log.error({ err: cause, request_id: request.id }, 'stream failed');
   } finally {
     stream?.close();
     await account.completeCounts();
     images?.leave();
-    account.close(signal.aborted);
+    account.close(isUnwanted(signal));
   }
 }
 
@@ -197,7 +198,7 @@ async function serveWhole(
   announce(admitted);
   await account.completeCounts();
   whole.usage = account.usage();
-  if (delivery.signal.aborted) return;
+  delivery.signal.throwIfAborted();
   if (whole instanceof WrittenResponse && format.takesWritten) {
     delivery.sendWritten(withElapsed(request, headers), whole);
     return;
@@ -222,7 +223,7 @@ async function serveComputed(
   announce(admitted);
   await account.completeCounts();
   const body = await computed.toBody(plan.served, account.usage());
-  if (delivery.signal.aborted) return;
+  delivery.signal.throwIfAborted();
   if (body instanceof WrittenResponse) delivery.sendWritten(withElapsed(request, headers), body);
   else delivery.send(200, withElapsed(request, headers), body);
 }

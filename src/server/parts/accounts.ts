@@ -15,6 +15,7 @@ import { createPasswordResets } from '#accounts/people/password-resets.ts';
 import { Sessions } from '#accounts/people/sessions.ts';
 import { SignIn } from '#accounts/people/sign-in.ts';
 import { createThrottle } from '#accounts/people/throttle.ts';
+import { RunningRequests } from '#accounts/running-requests.ts';
 import { createOutageWriter } from '#accounts/usage/outage-writer.ts';
 import { createUsageRecorder } from '#accounts/usage/recorder.ts';
 import { createUsageRequests } from '#accounts/usage/requests.ts';
@@ -39,7 +40,7 @@ import type { Core } from './core.ts';
 export type Accounts = ReturnType<typeof openAccounts>;
 
 export function openAccounts(
-  { config, clock, db, audit, processId }: Core,
+  { config, clock, db, log, audit, processId }: Core,
   passwordCost?: PasswordCost,
 ) {
   const outageMs = toOutageMs(config);
@@ -48,10 +49,20 @@ export function openAccounts(
     otherServers: toOtherServers(config, processId),
     outageMs,
   });
-  const apiKeys = createApiKeys(db, clock, audit, { limitSettings, outageMs });
+  const running = new RunningRequests(db, clock);
+  const onRightsLost = () => {
+    running
+      .check()
+      .catch((error) => log.error({ err: error }, 'running requests were not checked'));
+  };
+  const apiKeys = createApiKeys(db, clock, audit, {
+    limitSettings,
+    outageMs,
+    onRevoked: onRightsLost,
+  });
   const throttle = createThrottle(db, clock);
   const { session_days: sessionDays, invitation_days: invitationDays } = config.accounts;
-  const sessions = new Sessions(db, clock, audit, { sessionDays });
+  const sessions = new Sessions(db, clock, audit, { sessionDays, onEnded: onRightsLost });
   const invitations = new Invitations(db, clock, audit, { invitationDays });
   const devices = createDevices(db, clock);
   const passwordResets = createPasswordResets(db, clock, audit);
@@ -67,6 +78,7 @@ export function openAccounts(
   );
   return {
     limitSettings,
+    running,
     apiKeys,
     throttle,
     sessions,
