@@ -69,6 +69,12 @@ export function requireRole(request: FastifyRequest, ...allowed: Role[]): Sessio
   return session;
 }
 
+/** For what viewers may not even read: prompts and answers. */
+export function refuseViewer(request: FastifyRequest): void {
+  if (principalOf(request).role === 'viewer')
+    throw forbidden('A viewer reads neither prompts nor answers.');
+}
+
 /** `secure` says whether people reach the server by https. */
 export function createAuthenticator(
   apiKeys: ApiKeys,

@@ -18,8 +18,9 @@ const isManaging = (path: string) =>
   /^\/(dashboard\/api\/(limits|members|invitations|backends|hosts|images)|api\/v1\/deployments)\b/.test(
     path,
   );
-/** Seen by owners, and a shell, which is use. */
-const isClosed = (path: string) => /\/(invitations|terminal|log)$/.test(path);
+/** Seen by owners, a shell, which is use, and prompts. */
+const isClosed = (path: string) =>
+  /\/(invitations|terminal|log)$|^\/v1\/(files|responses)\b/.test(path);
 
 async function moveToAnotherAccount(server: TestServer, person: SessionFetch): Promise<void> {
   const { id } = (await (await person(`${api}/me`)).json()) as { id: string };
@@ -98,7 +99,7 @@ describe('roles', () => {
     }
   });
 
-  test('a viewer sees all but invitations and shells', async () => {
+  test('a viewer sees all but invitations, shells and prompts', async () => {
     for (const route of routes.filter(isReading)) {
       const status = await send(viewer, route);
       const what = `GET ${route.path} → ${status}`;
@@ -175,15 +176,15 @@ describe('roles', () => {
     }
   });
 
-  test('a stored response is read by its account, changed by members, and unknown to another', async () => {
+  test('a stored response is read and changed by members, and unknown to viewers and other accounts', async () => {
     const created = await member('/v1/responses', {
       json: { model: 'hermes3-8b', input: 'Hello', max_output_tokens: 4 },
     });
     const { id } = (await created.json()) as { id: string };
     const tries: [string, string, Record<'viewer' | 'stranger' | 'owner', number>][] = [
-      ['GET', '', { viewer: 200, stranger: 404, owner: 200 }],
-      ['GET', '?stream=true', { viewer: 400, stranger: 404, owner: 400 }],
-      ['GET', '/input_items', { viewer: 200, stranger: 404, owner: 200 }],
+      ['GET', '', { viewer: 403, stranger: 404, owner: 200 }],
+      ['GET', '?stream=true', { viewer: 403, stranger: 404, owner: 400 }],
+      ['GET', '/input_items', { viewer: 403, stranger: 404, owner: 200 }],
       ['POST', '/cancel', { viewer: 403, stranger: 404, owner: 400 }],
       ['DELETE', '', { viewer: 403, stranger: 404, owner: 200 }],
     ];

@@ -3,7 +3,12 @@
 
 import type {} from '@fastify/swagger';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Authenticator, findPrincipal, principalOf } from '#accounts/authenticate.ts';
+import {
+  type Authenticator,
+  findPrincipal,
+  principalOf,
+  refuseViewer,
+} from '#accounts/authenticate.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { RunningRequests } from '#accounts/running-requests.ts';
 import type { BodyRules, LargeBodies } from '#http/body/bodies.ts';
@@ -75,9 +80,12 @@ const otherRoutes: Readonly<Record<string, AddRoutes>> = {
         await sleep();
         return {};
       });
-    fileRoutes(scope, files, authenticator);
     batchRoutes(scope, batches);
-    storedRoutes(scope, responses, follow);
+    scope.register(async (prompts) => {
+      prompts.addHook('onRequest', async (request) => refuseViewer(request));
+      fileRoutes(prompts, files, authenticator);
+      storedRoutes(prompts, responses, follow);
+    });
   },
   '/api': (scope, { catalog, backends, kindOf }) => ollamaRoutes(scope, catalog, backends, kindOf),
 };

@@ -165,12 +165,15 @@ function Done({ batch: { id, request_counts: counts } }: { batch: BatchObject })
   );
 }
 
-const Files = ({ batch: { id, output_file_id, error_file_id } }: { batch: BatchObject }) => (
-  <Group gap="sm">
-    <FileLink name="Results" batch={id} file={output_file_id} />
-    <FileLink name="Errors" batch={id} file={error_file_id} />
-  </Group>
-);
+function Files({ batch: { id, output_file_id, error_file_id } }: { batch: BatchObject }) {
+  if (!useMe().canUse) return <span className="muted">Not for viewers</span>;
+  return (
+    <Group gap="sm">
+      <FileLink name="Results" batch={id} file={output_file_id} />
+      <FileLink name="Errors" batch={id} file={error_file_id} />
+    </Group>
+  );
+}
 
 interface FileLinkProps {
   name: 'Results' | 'Errors';
