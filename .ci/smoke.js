@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -36,7 +36,12 @@ assert.ok(printed['API docs'], 'The server ended before it listened.');
 console.log(`Machines: ${printed.Machines}`);
 
 const address = printed.Dashboard;
-const authorization = `Bearer ${printed['First API key']?.split(' ')[0]}`;
+// The output is no terminal, so the key is in a file.
+const key = readFileSync(
+  printed['First API key']?.replace('in the file ', '') ?? '',
+  'utf8',
+).trim();
+const authorization = `Bearer ${key}`;
 
 /**
  * @param {string} path

@@ -1,7 +1,7 @@
 // Takes the README's screenshots from a running server into docs/images/: `node tools/screenshots.ts`. It needs Chromium.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -59,10 +59,10 @@ async function readStartTable({ stdout }: ChildProcess): Promise<{ link: string;
     table += text;
     if (table.includes('API docs')) break;
   }
-  return {
-    link: /Set-up link\s+(\S+)/.exec(table)?.[1] ?? '',
-    key: /First API key\s+(\S+)/.exec(table)?.[1] ?? '',
-  };
+  // The output is no terminal, so both are in files.
+  const read = (name: string) =>
+    readFileSync(new RegExp(`${name}\\s+in the file (.+)`).exec(table)?.[1] ?? '', 'utf8').trim();
+  return { link: read('Set-up link'), key: read('First API key') };
 }
 
 async function signUp(page: Page, link: string): Promise<void> {

@@ -14,6 +14,7 @@ import { findKernels } from '#gpu/kernels.ts';
 import { shareCompileCache } from '#lib/computer/compile-cache.ts';
 import { findModelObstacle } from '#lib/computer/llama-libraries.ts';
 import { StartError } from '#lib/start-error.ts';
+import type { FirstSecret } from '#server/first-secrets.ts';
 import type { RunningServer } from '#server/start.ts';
 import { CliError, wrapText } from './output.ts';
 
@@ -52,7 +53,13 @@ async function serve(options: Record<string, string>): Promise<void> {
   const loaded = orExplain(load);
   const server = await start(loaded);
   const stopping = waitForStopSignal(() => server.reload(load));
-  process.stdout.write(renderTable(server, offerKernels(server, loaded.config)));
+  const { removeSecret, writeSecret } = await import('#server/first-secrets.ts');
+  const { data_dir } = loaded.config;
+  const isTerminal = process.stdout.isTTY;
+  if (server.setupLink === null || isTerminal) removeSecret(data_dir, 'setup-link');
+  const show: ShowSecret = (name, secret, note) =>
+    isTerminal ? `${secret}  (${note})` : `in the file ${writeSecret(data_dir, name, secret)}`;
+  process.stdout.write(renderTable(server, offerKernels(server, loaded.config), show));
   // Otherwise it is written at exit, and a process started meanwhile would compile everything again.
   shareCompileCache();
   releaseStartupMemory();
@@ -130,15 +137,20 @@ function offerKernels({ gpus }: RunningServer, { data_dir, inference }: Config):
 /** Where the second column of the start-up table begins. */
 const tableIndent = 17;
 
-function renderTable(server: RunningServer, offer: string): string {
+/** Returns the secret, or the file that holds it. */
+type ShowSecret = (name: FirstSecret, secret: string, note: string) => string;
+
+function renderTable(server: RunningServer, offer: string, show: ShowSecret): string {
   const { url, firstApiKey, setupLink, database, standIn, machines, networkObstacle, gpus } =
     server;
   const rows = [
     ['Inference API', `${url}/v1`],
     ['Cloud API', `${url}/api/v1`],
     ['Dashboard', url],
-    ...(setupLink === null ? [] : [['Set-up link', `${setupLink}  (works once)`]]),
-    ...(firstApiKey === null ? [] : [['First API key', `${firstApiKey}  (not shown again)`]]),
+    ...(setupLink === null ? [] : [['Set-up link', show('setup-link', setupLink, 'works once')]]),
+    ...(firstApiKey === null
+      ? []
+      : [['First API key', show('first-api-key', firstApiKey, 'not shown again')]]),
     ['Models', wrapText(describeModels(standIn), tableIndent)],
     ['Machines', wrapText(machines, tableIndent)],
     ...(networkObstacle === '' ? [] : [['Network', wrapText(networkObstacle, tableIndent)]]),

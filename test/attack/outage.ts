@@ -11,7 +11,7 @@ import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
 import { signIn } from '#test/support/installation.ts';
 import { startOutageProxy } from '#test/support/outage-proxy.ts';
 import { startPostgres } from '#test/support/postgres.ts';
-import { makeFolder, serveMillrace } from '#test/support/process.ts';
+import { makeFolder, readFirstSecret, serveMillrace } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
 import { assertAgreement, readRows } from '#test/support/usage/usage.ts';
 
@@ -35,8 +35,8 @@ writeFileSync(
 );
 const args = ['--config', file, '--data-dir', dataDir];
 let server = await serveMillrace(args);
-const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
-const token = /#\/join\/(\S+)/.exec(server.stdout())?.[1];
+const key = readFirstSecret(server.stdout(), 'First API key');
+const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
 const cookie = await signIn(server.url, 'join', { token, email: 'owner@example.com' });
 
 let answered = 0;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
 import { readBlocks, runBlock } from '#test/support/doc-programs.ts';
-import { serveMillrace } from '#test/support/process.ts';
+import { readFirstSecret, serveMillrace } from '#test/support/process.ts';
 import { needs } from '#test/support/programs.ts';
 
 const python = process.env.MILLRACE_TEST_SKYPILOT;
@@ -17,7 +17,7 @@ let started: Promise<{ url: string; key: string }> | undefined;
 function startServer() {
   started ??= serveMillrace().then(({ url, stdout }) => ({
     url,
-    key: /First API key\s+(\S+)/.exec(stdout())?.[1] ?? '',
+    key: readFirstSecret(stdout(), 'First API key'),
   }));
   return started;
 }

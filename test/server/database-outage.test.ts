@@ -13,7 +13,7 @@ import { createHandClock } from '#test/support/clock.ts';
 import { createDatabase, noPostgres } from '#test/support/databases.ts';
 import { gatewayModel, startGateway } from '#test/support/gateway.ts';
 import { type Outage, type OutageProxy, startOutageProxy } from '#test/support/outage-proxy.ts';
-import { serveMillrace } from '#test/support/process.ts';
+import { readFirstSecret, serveMillrace } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
 import { assertAgreement, readRows } from '#test/support/usage/usage.ts';
 
@@ -179,7 +179,7 @@ describe('an outage of PostgreSQL', { skip: noPostgres }, () => {
     await writeFile(file, JSON.stringify(config));
     const args = ['--config', file, '--data-dir', dataDir];
     const first = await serveMillrace(args);
-    const key = /First API key\s+(\S+)/.exec(first.stdout())?.[1] ?? '';
+    const key = readFirstSecret(first.stdout(), 'First API key');
     const chat = async (url: string) => {
       const response = await fetch(`${url}/v1/chat/completions`, {
         method: 'POST',

@@ -10,7 +10,7 @@ import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
 import { gatewayModel } from '#test/support/gateway.ts';
 import { startHub } from '#test/support/hub.ts';
 import { signIn } from '#test/support/installation.ts';
-import { serveMillrace } from '#test/support/process.ts';
+import { readFirstSecret, serveMillrace } from '#test/support/process.ts';
 import { mountSmallDisk, noSmallDisk } from '#test/support/small-disk.ts';
 import { until } from '#test/support/until.ts';
 import { assertAgreement, readRows } from '#test/support/usage/usage.ts';
@@ -43,8 +43,8 @@ async function startOnSmallDisk(context: TestContext) {
   const logFile = join(disk.path, 'log');
   const args = ['--config', file, '--data-dir', dataDir];
   const server = await serveMillrace(args, {}, openSync(logFile, 'a'));
-  const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
-  const token = /#\/join\/(\S+)/.exec(server.stdout())?.[1];
+  const key = readFirstSecret(server.stdout(), 'First API key');
+  const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
   const cookie = await signIn(server.url, 'join', { token, email });
 
   async function call(path: string, json?: unknown): Promise<Answer> {

@@ -7,7 +7,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Ajv } from 'ajv';
-import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { makeFolder, readFirstSecret, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { startTestServer } from '#test/support/server.ts';
 
 describe('operations', () => {
@@ -130,7 +130,7 @@ describe('operations', () => {
 
   test('the logs are JSON with request ids, and hold no key, no password and no prompt', async () => {
     const server = await serveMillrace();
-    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const key = readFirstSecret(server.stdout(), 'First API key');
     const prompt = 'the-prompt-nobody-may-log';
     const post = (path: string, body: object, authorization = `Bearer ${key}`) =>
       fetch(server.url + path, {
@@ -164,7 +164,7 @@ describe('operations', () => {
 
   test('SIGTERM lets a running response finish, refuses new requests, and exits 0', async () => {
     const server = await serveMillrace();
-    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const key = readFirstSecret(server.stdout(), 'First API key');
     const body = JSON.stringify({
       model: 'hermes3-8b',
       prompt: 'Once',
@@ -195,7 +195,7 @@ describe('operations', () => {
     const config = join(makeFolder(), 'millrace.yaml');
     writeFileSync(config, 'server:\n  drain_seconds: 3600\n');
     const server = await serveMillrace(['--config', config]);
-    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const key = readFirstSecret(server.stdout(), 'First API key');
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     const answer = await fetch(`${server.url}/v1/completions`, {
       method: 'POST',
@@ -214,13 +214,13 @@ describe('operations', () => {
     const failed = await runMillrace(['serve', '--port', port, '--data-dir', dataDir]);
     assert.equal(failed.code, 1);
     const server = await serveMillrace(['--data-dir', dataDir]);
-    assert.match(server.stdout(), /First API key {2}secret_first_/);
-    assert.match(server.stdout(), /Set-up link/);
+    assert.match(readFirstSecret(server.stdout(), 'First API key'), /^secret_first_/);
+    assert.match(readFirstSecret(server.stdout(), 'Set-up link'), /^http/);
   });
 
   test('a second SIGTERM ends at once', async () => {
     const server = await serveMillrace();
-    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const key = readFirstSecret(server.stdout(), 'First API key');
     const answer = await fetch(`${server.url}/v1/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

@@ -6,7 +6,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { makeFolder, type RunningProcess, serveMillrace } from './process.ts';
+import { makeFolder, type RunningProcess, readFirstSecret, serveMillrace } from './process.ts';
 import { cookieOf, password } from './server.ts';
 import { until } from './until.ts';
 
@@ -57,8 +57,8 @@ export async function startInstallation(
   upstream: { url: string; apiKey: string },
 ): Promise<Installation> {
   const server = await serveInstallation(dataDir);
-  const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] as string;
-  const token = /#\/join\/(\S+)/.exec(server.stdout())?.[1];
+  const key = readFirstSecret(server.stdout(), 'First API key');
+  const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
   const { url } = server;
   const cookie = await signIn(url, 'join', { token, email: owner });
   const invited = { json: { role: 'member' }, cookie };

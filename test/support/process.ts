@@ -2,7 +2,7 @@
 
 import assert from 'node:assert';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
@@ -41,6 +41,13 @@ export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-process-'));
   folders.push(folder);
   return folder;
+}
+
+/** A secret of the first start. The server's output is no terminal, so it names a file. */
+export function readFirstSecret(stdout: string, name: 'First API key' | 'Set-up link'): string {
+  const file = new RegExp(`${name}\\s+in the file (.+)`).exec(stdout)?.[1];
+  assert(file !== undefined, `the server printed no ${name}: ${stdout}`);
+  return readFileSync(file, 'utf8').trim();
 }
 
 /** Runs a command of the CLI to its end. */

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
 import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
-import { makeFolder, serveMillrace } from '#test/support/process.ts';
+import { makeFolder, readFirstSecret, serveMillrace } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
 
 const run = promisify(execFile);
@@ -33,7 +33,7 @@ test('a machine from the first start', { skip, timeout: 120_000 }, async (contex
     for (const id of await driver.list()) await driver.terminate(id);
     await driver.close();
   });
-  const key = /First API key\s+(\S+)/.exec(first.stdout())?.[1] ?? '';
+  const key = readFirstSecret(first.stdout(), 'First API key');
   let { url } = first;
 
   async function api<Data>(

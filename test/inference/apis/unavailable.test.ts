@@ -6,14 +6,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
-import { makeFolder, serveMillrace } from '#test/support/process.ts';
+import { makeFolder, readFirstSecret, serveMillrace } from '#test/support/process.ts';
 
 async function ask(inference: object) {
   const folder = makeFolder();
   const config = join(folder, 'millrace.yaml');
   writeFileSync(config, JSON.stringify({ inference }));
   const server = await serveMillrace(['--config', config]);
-  const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+  const key = readFirstSecret(server.stdout(), 'First API key');
   const send = () =>
     fetch(`${server.url}/v1/completions`, {
       method: 'POST',
