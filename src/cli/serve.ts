@@ -14,8 +14,8 @@ import { findKernels } from '#gpu/kernels.ts';
 import { shareCompileCache } from '#lib/computer/compile-cache.ts';
 import { findModelObstacle } from '#lib/computer/llama-libraries.ts';
 import { StartError } from '#lib/start-error.ts';
-import type { FirstSecret } from '#server/first-secrets.ts';
 import type { RunningServer } from '#server/start.ts';
+import { type FirstSecret, removeSecret, writeSecret } from './first-secrets.ts';
 import { CliError, wrapText } from './output.ts';
 
 export function serveCommand(): Command {
@@ -53,7 +53,6 @@ async function serve(options: Record<string, string>): Promise<void> {
   const loaded = orExplain(load);
   const server = await start(loaded);
   const stopping = waitForStopSignal(() => server.reload(load));
-  const { removeSecret, writeSecret } = await import('#server/first-secrets.ts');
   const { data_dir } = loaded.config;
   const isTerminal = process.stdout.isTTY;
   if (server.setupLink === null || isTerminal) removeSecret(data_dir, 'setup-link');
