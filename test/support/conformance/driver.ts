@@ -110,7 +110,7 @@ export function checkDriver(subject: DriverSubject) {
     });
 
     test('user data runs once, and what it printed is in the boot log', async () => {
-      const userData = '#!/bin/sh\necho "counted by user data"\necho x >> /home/ubuntu/count\n';
+      const userData = '#!/bin/sh\necho x >> /home/ubuntu/count\necho "counted by user data"\n';
       const wanted = spec({ userData });
       await driver.launch(wanted);
       await running(wanted.id);
