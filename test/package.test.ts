@@ -164,11 +164,11 @@ function checkOut(): string {
   return checkout;
 }
 
-/** An npm that links the packages of this checkout. The guide is built already, which takes longest. */
+/** An npm that links the packages of this checkout. */
 function writeNpm(): string {
   const folder = makeFolder();
   const script = `#!/bin/sh
-[ "$*" = "ci --include=dev" ] && ln -s "${root}/node_modules" node_modules && mkdir web/dist && cp -r "${root}"/web/dist/help-* web/dist
+[ "$*" = "ci --include=dev" ] && ln -s "${root}/node_modules" node_modules
 `;
   writeFileSync(join(folder, 'npm'), script, { mode: 0o755 });
   return folder;

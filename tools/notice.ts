@@ -52,22 +52,23 @@ function findBundled(packages: ReadonlyMap<string, LockedPackage>): Set<string> 
     found.add(path);
     for (const next of Object.keys(packages.get(path)?.dependencies ?? {})) visit(path, next);
   };
-  for (const file of readdirSync(join(root, 'web/src'), { recursive: true, encoding: 'utf8' })) {
-    if (!/\.tsx?$/.test(file)) continue;
-    const text = readFileSync(join(root, 'web/src', file), 'utf8');
-    for (const [, name] of text.matchAll(/(?:from|import)\s*\(?'((?:@[\w-]+\/)?[a-z][\w-]*)/g)) {
-      visit('', name as string);
-    }
+  for (const file of listSources()) {
+    const text = readFileSync(file, 'utf8');
+    const imports = /(?:from|import)\s*\(?['"]((?:@[\w-]+\/)?[a-z][\w-]*)/g;
+    for (const [, name] of text.matchAll(imports)) visit('', name as string);
   }
-  // Pages besides the dashboard: the API reference, which the build takes from its package, and the guide.
-  // What else their packages depend on runs in the build only.
-  for (const name of ['vue', '@vueuse/core', 'minisearch', 'mark.js', 'focus-trap'])
-    visit('', name);
-  for (const name of ['@scalar/fastify-api-reference', 'vitepress']) {
-    found.add(`node_modules/${name}`);
-  }
+  // The build takes the script of the API reference from this package. What the package depends on is not in it.
+  found.add('node_modules/@scalar/fastify-api-reference');
   return found;
 }
+
+/** What the dashboard and the guide run in browsers, and their styles. */
+const listSources = () =>
+  ['web/src', 'web/help/browser'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.(?:tsx?|css)$/.test(file))
+      .map((file) => join(root, folder, file)),
+  );
 
 /** The package that `name` means to the package at `from`: the nearest one on the way up. */
 function resolve(

@@ -10,7 +10,7 @@ import { isBuilt, webFolder } from '#server/dashboard-build.ts';
 
 const root = dirname(webFolder);
 
-export const hasBuildTools = () => existsSync(join(root, 'node_modules/vitepress'));
+export const hasBuildTools = () => existsSync(join(root, 'node_modules/vite'));
 
 export async function buildInCopy(copy: string, builds: string): Promise<void> {
   const sources = (await readdir(webFolder)).filter((name) => name !== 'dist');

@@ -3,7 +3,6 @@
 // for a build that exists, and waits for a process that builds already. A production checkout lacks the build tools, so it
 // builds in a copy that has them.
 
-import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
@@ -51,12 +50,8 @@ async function buildHere(): Promise<void> {
     await vite.build({ root: webFolder, logLevel: 'warn', build: { outDir, emptyOutDir: true } });
   });
   await buildOnce(help, async (outDir) => {
-    const vitepress = await import('vitepress');
-    await vitepress.build(join(webFolder, 'help'), { outDir });
-    await writeFile(
-      join(outDir, 'script-hashes.json'),
-      JSON.stringify(await findInlineScripts(outDir)),
-    );
+    const { buildGuide } = await import('./help/guide.ts');
+    await buildGuide(outDir, true);
   });
 }
 
@@ -66,21 +61,6 @@ async function buildOnce(target: string, run: (outDir: string) => Promise<void>)
   await compress(join(working, 'assets'));
   await rename(working, target);
   console.log(`Built ${target}.`);
-}
-
-/** Hashes of the scripts inside the pages, which the content security policy lists. */
-async function findInlineScripts(folder: string): Promise<string[]> {
-  const hashes = new Set<string>();
-  for (const file of await readdir(folder, { recursive: true })) {
-    if (!file.endsWith('.html')) continue;
-    const html = await readFile(join(folder, file), 'utf8');
-    for (const [, text = ''] of html.matchAll(
-      /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g,
-    )) {
-      hashes.add(`'sha256-${createHash('sha256').update(text).digest('base64')}'`);
-    }
-  }
-  return [...hashes];
 }
 
 async function compress(folder: string): Promise<void> {

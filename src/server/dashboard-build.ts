@@ -80,10 +80,10 @@ const packagedHelp = join(import.meta.dirname, '../help');
 
 /** Named after a hash of all inputs: the sources and the versions of what they import. */
 export const toBuildFolder = () =>
-  isBuilt(packaged) ? packaged : toFolder('', [webFolder], helpSources);
+  isBuilt(packaged) ? packaged : toFolder('', [webFolder], sharedSources, helpSources);
 
 export const toHelpFolder = () =>
-  isBuilt(packagedHelp) ? packagedHelp : toFolder('help-', [helpSources, docsFolder]);
+  isBuilt(packagedHelp) ? packagedHelp : toFolder('help-', helpFolders, helpShares);
 
 /** Sources outside of web whose code, and not only its types, is part of the dashboard. */
 export const sharedSources = [
@@ -101,31 +101,31 @@ export const sharedSources = [
 ];
 
 const helpSources = join(webFolder, 'help');
-const docsFolder = join(root, 'docs');
+const helpFolders = [helpSources, join(webFolder, 'public'), join(root, 'docs')];
+/** What the guide takes from the dashboard. */
+const helpShares = ['web/src/browser/clipboard.ts', 'web/src/code-colors.css'];
 
 /** What builds write. Another process may be removing it, so it must not even be listed. */
-const generated = ['dist', 'help/.vitepress/.temp', 'help/.vitepress/cache'].map((name) =>
-  join(webFolder, name),
-);
+const generated = join(webFolder, 'dist');
 
 function listFiles(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (generated.includes(path)) return [];
+    if (path === generated) return [];
     if (entry.isDirectory()) return listFiles(path);
     return entry.isFile() ? [path] : [];
   });
 }
 
-function toFolder(prefix: string, sources: string[], except = ''): string {
+function toFolder(prefix: string, folders: string[], files: string[], except = ''): string {
   const hash = createHash('sha256');
-  const files = sources
+  const listed = folders
     .filter((folder) => existsSync(folder))
     .flatMap(listFiles)
     .filter((file) => except === '' || !file.startsWith(except))
     .sort();
-  files.push(...[...sharedSources, 'package-lock.json'].map((name) => join(root, name)));
-  for (const file of files) {
+  const named = [...files, 'package-lock.json'].map((name) => join(root, name));
+  for (const file of [...listed, ...named.filter((file) => existsSync(file))]) {
     hash
       .update(`${file.slice(root.length)}\0`)
       .update(readFileSync(file))

@@ -1,22 +1,24 @@
 // Serves the guide at /help: pages built from docs/, with a search that runs in the browser.
 
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { unknownUrl } from '#lib/errors.ts';
 import { sendWaitingPage } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 /** Registered below the dashboard's scope, which brings `sendFile` and headers for browsers. */
 export function helpRoutes(app: FastifyInstance, build: DashboardBuild): void {
-  let built: { folder: string; files: Set<string>; policy: string } | undefined;
+  let built: { folder: string; files: Set<string> } | undefined;
   function findBuilt() {
     const folder = build.findHelp();
     if (folder === null) return undefined;
     built ??= {
       folder,
       files: new Set(readdirSync(folder, { recursive: true, encoding: 'utf8' })),
-      policy: toPolicy(JSON.parse(readFileSync(join(folder, 'script-hashes.json'), 'utf8'))),
     };
     return built;
   }
@@ -39,13 +41,8 @@ export function helpRoutes(app: FastifyInstance, build: DashboardBuild): void {
     return reply
       .headers({
         'cache-control': isAsset ? 'public, max-age=31536000, immutable' : 'no-cache',
-        'content-security-policy': found.policy,
+        'content-security-policy': policy,
       })
       .sendFile(file, found.folder);
   }
 }
-
-/** Code is colored by style attributes, which can't carry a nonce. */
-const toPolicy = (scriptHashes: string[]) =>
-  `default-src 'none'; script-src 'self' ${scriptHashes.join(' ')}; style-src 'self' 'unsafe-inline'; ` +
-  "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -1,6 +1,7 @@
 // The order of the guide's pages. A test checks that every page of docs/ is here.
 
-const page = (text: string, name: string) => ({ text, link: `/${name}` });
+/** `name` is that of the file in docs/, without the extension. */
+const page = (text: string, name: string) => ({ text, name });
 
 export const chapters = [
   {
