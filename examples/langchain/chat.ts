@@ -1,5 +1,6 @@
 // Streams an answer and binds a tool with LangChain in TypeScript.
-// Run it with: MILLRACE_API_KEY=secret_... tools/node examples/langchain/chat.ts
+// Run it with: npm install --no-save @langchain/core @langchain/openai
+//              MILLRACE_API_KEY=secret_... tools/node examples/langchain/chat.ts
 import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
 import { z } from 'zod';

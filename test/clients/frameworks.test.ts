@@ -2,7 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { readBlocks, runBlock } from '#test/support/doc-programs.ts';
+import {
+  type Block,
+  frameworks,
+  needsFrameworks,
+  readBlocks,
+  readProgram,
+  runBlock,
+} from '#test/support/doc-programs.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
 import { startToolModel } from '#test/support/tool-model.ts';
 import { toFrameworkCode } from '../../web/src/code-samples/frameworks.ts';
@@ -13,28 +20,48 @@ describe('pages about clients', () => {
   let server: TestServer;
   before(async () => {
     const backends = [
-      { name: 'tools', model: 'tools', url: await startToolModel({ river: 'Elbe' }) },
+      {
+        name: 'tools',
+        model: 'tools',
+        url: await startToolModel({ river: 'Elbe', city: 'Paris' }),
+      },
     ];
     server = await startTestServer({ config: { models: { catalog: { [model]: { backends } } } } });
   });
 
+  /** The AI SDK is installed with the product's tests, the others are not. */
+  const skipFor = (name: string) => !/^ai.sdk/i.test(name) && needsFrameworks;
+  const run = (name: string, block: Block) =>
+    runBlock(block, server, /^ai.sdk/i.test(name) ? {} : { packages: frameworks });
+
   for (const page of ['openai-agents.md', 'langchain.md', 'ai-sdk.md']) {
     const programs = readBlocks(page).filter(({ language }) => language === 'ts');
-    test(`${page}: one program chats, the other one calls a tool`, async () => {
+    const rule = `${page}: one program chats, the other one calls a tool`;
+    test(rule, { skip: skipFor(page) }, async () => {
       assert.equal(programs.length, 2);
-      const [chat, tools] = await Promise.all(programs.map((one) => runBlock(one, server)));
+      const [chat, tools] = await Promise.all(programs.map((one) => run(page, one)));
       assert.match(chat ?? '', /^Hello\./);
       assert.match(tools ?? '', /The tool says .*Elbe: 312 cm/);
     });
   }
 
-  test('the samples of the dashboard for these frameworks chat', async () => {
+  for (const name of ['openai-agents', 'LangChain', 'AI SDK'] as const) {
+    test(`the dashboard's sample for ${name} chats`, { skip: skipFor(name) }, async () => {
+      const code = toFrameworkCode(server.url, model)[name] ?? assert.fail(name);
+      assert.equal(await run(name, { section: name, language: 'ts', code }), 'Hello.\n');
+    });
+  }
+
+  test('the dashboard has samples for these frameworks, and settings of Open WebUI', () => {
     const { 'Open WebUI': settings, ...programs } = toFrameworkCode(server.url, model);
     assert.match(settings ?? '', /^OPENAI_API_BASE_URL=http.*\/v1$/m);
     assert.deepEqual(Object.keys(programs), ['openai-agents', 'LangChain', 'AI SDK']);
-    const blocks = Object.values(programs).map((code) => ({ section: '', language: 'ts', code }));
-    const printed = await Promise.all(blocks.map((block) => runBlock(block, server)));
-    assert.deepEqual(printed, ['Hello.\n', 'Hello.\n', 'Hello.\n']);
+  });
+
+  test('the example of LangChain chats and calls its tool', { skip: needsFrameworks }, async () => {
+    const printed = await run('langchain', readProgram('examples/langchain/chat.ts'));
+    assert.match(printed, /^Hello\./);
+    assert.match(printed, /The model calls get_weather/);
   });
 
   test('open-webui.md: its settings lead to the list of models and to a chat', async () => {

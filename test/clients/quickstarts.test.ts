@@ -31,7 +31,7 @@ describe('quickstarts', () => {
     };
     const skip = skips[block.language] ?? false;
     test(`${block.section}: the ${block.language} program prints an answer`, { skip }, async () => {
-      assert.match(await runBlock(block, await startServer(), python), /\w/);
+      assert.match(await runBlock(block, await startServer(), { python }), /\w/);
     });
   }
 

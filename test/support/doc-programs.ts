@@ -1,4 +1,4 @@
-// The programs in the pages of docs/, extracted and run.
+// The programs in the pages of docs/ and in examples/, extracted and run.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -30,14 +30,33 @@ export function readBlocks(page: string): Block[] {
   );
 }
 
+/** A program that is a file of the repository. */
+export const readProgram = (path: string): Block => ({
+  section: path,
+  language: 'ts',
+  code: readFileSync(join(root, path), 'utf8'),
+});
+
+/** A folder with the packages of test/clients/frameworks/package.json. */
+export const frameworks = join(process.env.MILLRACE_TEST_FRAMEWORKS ?? '', 'node_modules');
+export const needsFrameworks =
+  process.env.MILLRACE_TEST_FRAMEWORKS === undefined &&
+  'set MILLRACE_TEST_FRAMEWORKS to a folder with test/clients/frameworks/package.json installed';
+
+interface Programs {
+  python?: string | undefined;
+  /** The folder of packages that a program in TypeScript may import. */
+  packages?: string;
+}
+
 /** Returns what the program prints. */
 export async function runBlock(
   { language, code }: Block,
   { url, key }: { url: string; key: string },
-  python = 'python3',
+  { python = 'python3', packages = join(root, 'node_modules') }: Programs = {},
 ): Promise<string> {
   const folder = makeFolder();
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  symlinkSync(packages, join(folder, 'node_modules'));
   const file = join(folder, `program.${language === 'ts' ? 'mts' : language}`);
   writeFileSync(file, code);
   const programs: Record<string, string> = { sh: 'bash', ts: process.execPath, python };

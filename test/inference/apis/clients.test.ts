@@ -4,9 +4,6 @@
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { HumanMessage, ToolMessage } from '@langchain/core/messages';
-import { tool as langchainTool } from '@langchain/core/tools';
-import { ChatOpenAI } from '@langchain/openai';
 import { generateObject, generateText, stepCountIs, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { zodResponseFormat } from 'openai/helpers/zod';
@@ -210,56 +207,6 @@ describe('clients of the API', () => {
       assert(asked.length >= 1);
       assert.equal(result.steps.length, 2);
       assert(result.text.length > 0);
-    });
-  });
-
-  describe('LangChain', () => {
-    const chatModel = () =>
-      new ChatOpenAI({
-        model,
-        temperature: 0,
-        maxRetries: 0,
-        apiKey: server.key,
-        configuration: { baseURL: `${server.url}/v1` },
-      });
-
-    test('invoke and stream', async () => {
-      const answer = await chatModel().invoke([new HumanMessage('What is the capital of France?')]);
-      assert.equal(answer.text, paris);
-      let streamed = '';
-      for await (const chunk of await chatModel().stream('What is the capital of France?')) {
-        streamed += chunk.text;
-      }
-      assert.equal(streamed, paris);
-    });
-
-    test('withStructuredOutput', async () => {
-      const structured = chatModel().withStructuredOutput(City, {
-        method: 'jsonSchema',
-        name: 'city',
-      });
-      assert(City.safeParse(await structured.invoke('Paris as JSON')).success);
-      const byTool = chatModel().withStructuredOutput(City, {
-        method: 'functionCalling',
-        name: 'city',
-      });
-      assert(City.safeParse(await byTool.invoke('Paris as JSON')).success);
-    });
-
-    test('bindTools, and the response to a tool’s result', async () => {
-      const weatherTool = langchainTool(async () => 'sunny', {
-        name: 'get_weather',
-        description: 'Get the weather of a city.',
-        schema: z.object({ city: z.string().max(20) }),
-      });
-      const bound = chatModel().bindTools([weatherTool], { tool_choice: 'required' });
-      const question = new HumanMessage('What is the weather in Paris?');
-      const calling = await bound.invoke([question]);
-      const call = calling.tool_calls?.[0];
-      assert.equal(call?.name, 'get_weather');
-      const result = new ToolMessage({ content: 'sunny', tool_call_id: call?.id ?? '' });
-      const after = await chatModel().invoke([question, calling, result]);
-      assert(after.text.length > 0);
     });
   });
 });
