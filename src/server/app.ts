@@ -44,6 +44,8 @@ export interface AppParts {
   log: FastifyBaseLogger;
   /** Number of trusted proxies in x-forwarded-for. */
   trustedProxies: number;
+  /** Connections of one client address. */
+  maxPerClient: number;
   https: { cert: Buffer; key: Buffer } | null;
   /** Names that the Host header may have besides those of the loopback interface; null for any. */
   allowedHosts: readonly string[] | null;
@@ -61,13 +63,14 @@ export interface AppParts {
 
 export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   const nextId = createIdSequence();
+  const { trustedProxies, maxPerClient } = parts;
   const options: FastifyServerOptions = {
     loggerInstance: parts.log,
     logController: new LogController({ disableRequestLogging: true }),
     // The access log's lines carry the request id. A logger per request would cost more than the line.
     childLoggerFactory: (logger) => logger,
     genReqId: nextId,
-    trustProxy: parts.trustedProxies > 0 && trustHops(parts.trustedProxies),
+    trustProxy: trustedProxies > 0 && trustHops(trustedProxies),
     // Base URLs that end in a slash lead to paths such as /api/v1//instances.
     routerOptions: {
       maxParamLength: 4096,
@@ -80,7 +83,8 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     frameworkErrors: answerBadUrl,
     // Fastify would attach it to the first server only.
     clientErrorHandler: () => {},
-    serverFactory: (handle) => createHttpServer(parts.https, handle),
+    serverFactory: (handle) =>
+      createHttpServer(parts.https, trustedProxies > 0 ? null : maxPerClient, handle),
   };
   const app = Fastify(options);
   compileLater(app);

@@ -23,13 +23,14 @@ const options = {
 
 export function createHttpServer(
   https: { cert: Buffer; key: Buffer } | null,
+  maxPerClient: number | null,
   handle: RequestListener,
 ): Server {
   const server = https
     ? createTlsServer({ ...https, ...options }, handle)
     : createServer(options, handle);
   closeStuckConnections(server);
-  limitConnections(server);
+  limitConnections(server, maxPerClient);
   server.on('clientError', createBadHttpHandler());
   server.on('checkExpectation', refuseExpectation);
   server.on('connect', refuseConnect);

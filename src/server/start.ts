@@ -133,6 +133,7 @@ function createServerApp(parts: Parts, state: Readonly<ServerState>): Promise<Fa
   return createApp({
     log,
     trustedProxies: config.server.trusted_proxies,
+    maxPerClient: config.server.connections_per_client,
     https: readTls(config),
     allowedHosts: toAllowedHosts(config),
     ops: {

@@ -8,13 +8,14 @@ import type { Database, Tx, UserRow } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { conflict, invalidBody, Refusal, rateLimited } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
+import { toNetwork } from '#lib/network/client-network.ts';
 import { hashPassword, newToken, type PasswordCost, verifyPassword } from '#lib/secrets/secrets.ts';
 import { toAddress, toSpellings } from '#lib/text/email.ts';
 import type { Devices } from './devices.ts';
 import type { Invitations } from './invitations.ts';
 import type { PasswordResets } from './password-resets.ts';
 import type { Sessions, StartedSession, Visitor } from './sessions.ts';
-import { type Attempt, type Throttle, toNetwork } from './throttle.ts';
+import type { Attempt, Throttle } from './throttle.ts';
 
 export interface SignedIn extends StartedSession {
   /** Token by which the browser or CLI is recognised at its next sign-in. */

@@ -1,7 +1,6 @@
 // Counts attempts in the database, so that neither a restart nor another replica gives an attacker more guesses.
 // Each attempt is one atomic upsert. The number of rows is bounded: subjects are hashed to slots.
 
-import { isIPv6 } from 'node:net';
 import { sql } from 'kysely';
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -79,14 +78,4 @@ export function createThrottle(db: Database, clock: Clock): Throttle {
       await db.deleteFrom('throttles').where('window_started_at', '<=', cut).execute();
     },
   };
-}
-
-/** One customer of an IPv6 network has at least a /64, so its addresses count as one. */
-export function toNetwork(address: string): string {
-  if (!isIPv6(address) || address.startsWith('::ffff:')) return address;
-  const [head = '', tail] = address.split('%')[0]?.split('::') ?? [];
-  const groups = (part: string) => (part === '' ? [] : part.split(':'));
-  const [first, last] = [groups(head), groups(tail ?? '')];
-  const zeros = Array(Math.max(0, 8 - first.length - last.length)).fill('0');
-  return [...first, ...(tail === undefined ? [] : zeros), ...last].slice(0, 4).join(':');
 }

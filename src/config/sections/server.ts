@@ -39,6 +39,13 @@ export const ServerSettings = Type.Object(
       description:
         'Number of reverse proxies in front of the server that append to x-forwarded-for. With 0, the header is ignored.',
     }),
+    connections_per_client: Type.Integer({
+      default: 2000,
+      minimum: 10,
+      maximum: 1_000_000,
+      description:
+        'Maximum open connections of one client address, at most a quarter of the files that the server may open. More are closed at once. It does not apply to this computer, nor with trusted_proxies.',
+    }),
     tls_certificate: NullableString(
       'PEM file with the TLS certificate. Set it together with tls_key to serve HTTPS. If null, the server speaks HTTP.',
     ),
