@@ -2,10 +2,11 @@
 
 import { Command, InvalidArgumentError } from 'commander';
 import { type AuditEvent, auditActions } from '#accounts/schema.ts';
-import { getKey } from '#cli/keys/find.ts';
-import { getMember } from '#cli/team/find.ts';
+import { keys } from '#cli/keys/find.ts';
+import { members } from '#cli/team/find.ts';
 import { createClient } from './client.ts';
-import { toTable } from './output.ts';
+import { getItem } from './noun.ts';
+import { type Columns, toTable } from './output.ts';
 import { listAll, parseLimit } from './pages.ts';
 import { parseTime } from './time.ts';
 import { addView } from './view.ts';
@@ -40,26 +41,22 @@ function parseAction(name: string): string {
 
 async function list({ action, user, key, resource, from, to, limit }: Options) {
   const client = createClient('session');
-  const filter = {
+  const query = {
     action,
-    user_id: user && (await getMember(client, user)).id,
-    api_key_id: key && (await getKey(client, key)).id,
+    user_id: user && (await getItem(members, client, user)).id,
+    api_key_id: key && (await getItem(keys, client, key)).id,
     resource_id: resource,
     from,
     to,
   };
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  const query = Object.fromEntries(given) as Record<string, string>;
   const data = await listAll<AuditEvent>(client, '/dashboard/api/audit-events', { limit, query });
-  const rows = data.map((event) => [
-    event.at.slice(0, 19).replace('T', ' '),
-    event.action,
-    event.api_key_label ?? event.user_email ?? '-',
-    event.resource_id ?? '-',
-    event.address,
-  ]);
-  return {
-    data,
-    text: toTable('changes', ['TIME', 'ACTION', 'BY', 'RESOURCE', 'ADDRESS'], rows, ['ADDRESS']),
-  };
+  return { data, text: toTable('changes', data, columns, ['ADDRESS']) };
 }
+
+const columns: Columns<AuditEvent> = {
+  TIME: ({ at }) => at.slice(0, 19).replace('T', ' '),
+  ACTION: ({ action }) => action,
+  BY: ({ api_key_label, user_email }) => api_key_label ?? user_email ?? '-',
+  RESOURCE: ({ resource_id }) => resource_id ?? '-',
+  ADDRESS: ({ address }) => address,
+};

@@ -101,16 +101,28 @@ function cutWidest(columns: readonly TableColumn[], limit: number): void {
   }
 }
 
+/** The header of each column and its cell for an item, in order. */
+export type Columns<Item> = Readonly<Record<string, (item: Item, index: number) => string>>;
+
 /** On a terminal, the table fits its width. `things` names the rows in the sentence that is printed if there are none. */
-export const toTable = (
+export function toTable<Item>(
   things: string,
-  headers: string[],
-  rows: string[][],
+  items: readonly Item[],
+  columns: Columns<Item>,
   spare: readonly string[] = [],
-) =>
-  rows.length === 0
-    ? `There are no ${things}.`
-    : renderTable(headers, rows, { columns: process.stdout.columns, spare });
+): string {
+  if (items.length === 0) return `There are no ${things}.`;
+  const rows = items.map((item, index) => Object.values(columns).map((cell) => cell(item, index)));
+  return renderTable(Object.keys(columns), rows, { columns: process.stdout.columns, spare });
+}
+
+/** One fact per line, with the values below each other. A fact that is unknown or empty is shown as "-". */
+export function toFacts(facts: readonly (readonly [string, string | null | undefined])[]): string {
+  const width = Math.max(...facts.map(([name]) => name.length)) + 2;
+  return facts
+    .map(([name, value]) => `${name.padEnd(width)}${toPrintable(value || '-')}`)
+    .join('\n');
+}
 
 /** Breaks a text between words, so that its lines fit beside an indent. Without a terminal it stays on one line. */
 export function wrapText(text: string, indent: number, columns = process.stdout.columns): string {

@@ -1,4 +1,4 @@
-// The table of all commands. Each noun has a folder, each verb a file in it.
+// The table of all commands. Each noun has a folder, and there a table of its verbs.
 
 import { Command, CommanderError } from 'commander';
 import { wantsDetails } from '#config/environment.ts';

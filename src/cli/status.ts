@@ -1,14 +1,14 @@
 // millrace status: whether the server is up, its backends and machines, and the spend of this month.
 
 import { Command } from 'commander';
-import { readBackends, toState } from '#cli/backends/list.ts';
-import type { AccountLimits } from '#cli/limits/show.ts';
+import { readBackends, toState } from '#cli/backends/find.ts';
+import type { AccountLimits } from '#cli/limits/command.ts';
 import { describeSpend, type MonthlySpend, readMonthlySpend } from '#cli/usage/spend.ts';
 import type { InstanceDetail } from '#cloud/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import { createClient, RefusedError, send } from './client.ts';
 import { loadCredentials } from './credentials.ts';
-import { CliError, toTable } from './output.ts';
+import { CliError, type Columns, toTable } from './output.ts';
 import { listAll } from './pages.ts';
 import { nameProgram } from './program-name.ts';
 import { addView } from './view.ts';
@@ -104,17 +104,14 @@ const countModels = (backends: readonly BackendView[]) =>
   new Set(backends.map(({ model }) => model)).size;
 
 const renderBackends = (backends: readonly BackendView[]) =>
-  toTable(
-    'backends',
-    ['MODEL', 'BACKEND', 'ADDRESS', 'STATE', 'RUNNING', 'QUEUED', 'LAST ERROR'],
-    backends.map((backend) => [
-      backend.model,
-      backend.name,
-      backend.url ?? '-',
-      toState(backend),
-      String(backend.outstanding),
-      String(backend.queued),
-      backend.reason ?? backend.last_error ?? '-',
-    ]),
-    ['QUEUED', 'RUNNING', 'ADDRESS'],
-  );
+  toTable('backends', backends, columns, ['QUEUED', 'RUNNING', 'ADDRESS']);
+
+const columns: Columns<BackendView> = {
+  MODEL: ({ model }) => model,
+  BACKEND: ({ name }) => name,
+  ADDRESS: ({ url }) => url ?? '-',
+  STATE: toState,
+  RUNNING: ({ outstanding }) => String(outstanding),
+  QUEUED: ({ queued }) => String(queued),
+  'LAST ERROR': ({ reason, last_error }) => reason ?? last_error ?? '-',
+};

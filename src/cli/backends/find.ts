@@ -1,21 +1,43 @@
-// Finds a backend by its id, model/name, by its name alone, or by the first characters of its id. Model ids and
-// names of weights may contain slashes, so the server's list decides where the model ends and the name begins.
+// Backends as commands list and find them. Model ids and names of weights may contain slashes, so the server's list
+// decides where the model ends and the name begins.
 
-import { findOnly } from '#cli/find.ts';
+import { createClient } from '#cli/client.ts';
+import type { Noun } from '#cli/noun.ts';
+import { inPages } from '#cli/pages.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
-import { readBackends } from './list.ts';
 
-export const backendArgument = [
-  '<backend>',
-  'Id as model/name, its first characters, or the name, from `millrace backends list`',
-] as const;
+export const backends: Noun<BackendView> = {
+  noun: 'backend',
+  plural: 'backends',
+  command: 'millrace backends list',
+  needs: 'session',
+  argument: [
+    '<backend>',
+    'Id as model/name, its first characters, or the name, from `millrace backends list`',
+  ],
+  namesOf: ({ name }) => [name],
+  read: inPages('/dashboard/api/backends'),
+};
 
-export const getBackend = async (wanted: string): Promise<BackendView> =>
-  findOnly(await readBackends(), wanted, {
-    noun: 'backend',
-    command: 'millrace backends list',
-    namesOf: ({ name }) => [name],
-  });
+export const readBackends = () => backends.read(createClient(backends.needs));
 
-export const toBackendPath = ({ model, name }: BackendView) =>
-  `/dashboard/api/backends/${encodeURIComponent(model)}/${encodeURIComponent(name)}`;
+/** The dashboard uses the same words. */
+const words = { healthy: 'healthy', probation: 'retrying', ejected: 'unavailable' } as const;
+
+const toHealthy = (failedPercent: number, reason: string | null) =>
+  failedPercent > 0
+    ? `failing ${failedPercent}%`
+    : reason === null
+      ? words.healthy
+      : 'last check failed';
+
+/** A backend that fails every request stays healthy for routing if the others fail them too. */
+export function toState(backend: BackendView): string {
+  const { kind, source, url, draining, health, reason, requests, errors } = backend;
+  if (kind === 'stand-in') return 'stand-in';
+  // It stands for a deployment.
+  if (source === 'deployment' && url === null) return draining ? 'unavailable' : 'no replica ready';
+  const percent = Math.round((errors / Math.max(1, requests)) * 100);
+  const state = health === 'healthy' ? toHealthy(percent, reason) : words[health];
+  return draining ? `draining, ${state}` : state;
+}

@@ -1,7 +1,8 @@
-// Finds a batch by its id or the first characters of it, and says how far it is.
+// Batches as commands list and find them, and how far one is.
 
 import type { Client } from '#cli/client.ts';
 import { findOnly } from '#cli/find.ts';
+import type { Noun } from '#cli/noun.ts';
 import type { BatchObject } from '#inference/apis/batches/schema.ts';
 import { toCount } from '#lib/text/format.ts';
 
@@ -10,8 +11,23 @@ export const batchesPath = '/v1/batches';
 const pageRows = 100;
 const prefix = 'batch_';
 
-/** Newest first. */
-export async function listBatches(
+export const batches: Noun<BatchObject> = {
+  noun: 'batch',
+  plural: 'batches',
+  command: 'millrace batches list',
+  needs: 'any',
+  argument: ['<batch>', 'Id or its first characters, from `millrace batches list`'],
+  namesOf: () => [],
+  read: readBatches,
+  /** `batch_` may be left out. */
+  async find(client, wanted) {
+    const id = wanted.startsWith(prefix) ? wanted : `${prefix}${wanted}`;
+    return findOnly(await readBatches(client), id, batches);
+  },
+};
+
+/** Newest first. The pages are those of OpenAI's API. */
+async function readBatches(
   client: Client,
   limit = Number.POSITIVE_INFINITY,
 ): Promise<BatchObject[]> {
@@ -29,14 +45,6 @@ export async function listBatches(
     if (!page.has_more || rows.length >= limit) return rows;
   }
 }
-
-/** `batch_` may be left out. */
-export const findBatch = async (client: Client, wanted: string): Promise<BatchObject> =>
-  findOnly(await listBatches(client), wanted.startsWith(prefix) ? wanted : `${prefix}${wanted}`, {
-    noun: 'batch',
-    command: 'millrace batches list',
-    namesOf: () => [],
-  });
 
 export const getBatch = (client: Client, id: string) =>
   client.get<BatchObject>(`${batchesPath}/${encodeURIComponent(id)}`);

@@ -5,9 +5,10 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { getItem } from '#cli/noun.ts';
 import { CliError, toPrintableLines } from '#cli/output.ts';
 import { toReason } from '#lib/start-error.ts';
-import { findBatch, hasEnded } from './find.ts';
+import { batches, hasEnded } from './find.ts';
 
 interface Options {
   errors?: true;
@@ -24,7 +25,7 @@ Each line has the custom_id of its request. Results are in the order in which th
 export function resultsCommand(): Command {
   return new Command('results')
     .description('Download the results of a batch that has ended, one JSON object per line')
-    .argument('<batch>', 'Id or its first characters, from `millrace batches list`')
+    .argument(...batches.argument)
     .option('--errors', 'Download the requests that failed instead')
     .option('--output <file>', 'Write to this file (default: standard output)')
     .addHelpText('after', examples)
@@ -33,7 +34,7 @@ export function resultsCommand(): Command {
 
 async function download(wanted: string, { errors, output }: Options): Promise<void> {
   const client = createClient('any');
-  const batch = await findBatch(client, wanted);
+  const batch = await getItem(batches, client, wanted);
   if (!hasEnded(batch)) {
     throw new CliError(
       `${batch.id} is ${batch.status}. Follow it with \`millrace batches show ${batch.id} --watch\`.`,

@@ -1,7 +1,7 @@
 // Chooses the model of `run` and `chat` if none is named: the first with a healthy backend of its own, or the one that
 // the playground selects.
 
-import { readBackends } from '#cli/backends/list.ts';
+import { readBackends } from '#cli/backends/find.ts';
 import { type Client, RefusedError } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';

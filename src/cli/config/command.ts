@@ -2,34 +2,28 @@
 // JSON Schema.
 
 import { Command } from 'commander';
+import { nounCommand } from '#cli/noun.ts';
 import { CliError, printJson, report } from '#cli/output.ts';
 import { ConfigError } from '#config/error.ts';
 import { renderExample } from '#config/example.ts';
 import { loadConfig } from '#config/load.ts';
 import { toFileSchema } from '#config/schema.ts';
 
-export function configCommand(): Command {
-  return new Command('config')
-    .description('Check the configuration, print an example or its JSON Schema')
-    .addCommand(
-      new Command('check')
-        .description('Check the file and the environment without starting the server')
-        .argument('[file]', 'Configuration file (default: millrace.yaml, if it exists)')
-        .option('--config <file>', 'The same, as for other commands')
-        .option('--json', 'Print JSON')
-        .action(check),
-    )
-    .addCommand(
-      new Command('example')
-        .description('Print every setting with its default and description, as YAML')
-        .action(() => void process.stdout.write(renderExample())),
-    )
-    .addCommand(
-      new Command('schema')
-        .description('Print the JSON Schema of the configuration file, for editors')
-        .action(() => printJson(toFileSchema())),
-    );
-}
+export const configCommand = (): Command =>
+  nounCommand('config', 'Check the configuration, print an example or its JSON Schema', [
+    new Command('check')
+      .description('Check the file and the environment without starting the server')
+      .argument('[file]', 'Configuration file (default: millrace.yaml, if it exists)')
+      .option('--config <file>', 'The same, as for other commands')
+      .option('--json', 'Print JSON')
+      .action(check),
+    new Command('example')
+      .description('Print every setting with its default and description, as YAML')
+      .action(() => void process.stdout.write(renderExample())),
+    new Command('schema')
+      .description('Print the JSON Schema of the configuration file, for editors')
+      .action(() => printJson(toFileSchema())),
+  ]);
 
 function check(file: string | undefined, { config, json }: { config?: string; json?: true }): void {
   const loaded = orExplain(() => loadConfig({ config: file ?? config }));

@@ -2,10 +2,10 @@
 
 import { Command, InvalidArgumentError } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { changeCommand, getItem } from '#cli/noun.ts';
 import { CliError, report } from '#cli/output.ts';
-import { confirm } from '#cli/prompts.ts';
 import type { DeploymentChange, DeploymentView } from '#deployments/schema.ts';
-import { deploymentArgument, getDeployment, toPath } from './find.ts';
+import { deployments, toPath } from './find.ts';
 import { type DeploymentOptions, toChange, withDeploymentOptions } from './options.ts';
 
 interface JsonOption {
@@ -15,15 +15,15 @@ interface JsonOption {
 export function updateCommand(): Command {
   return withDeploymentOptions(new Command('update'))
     .description('Change a deployment; a new engine takes over once it answers')
-    .argument(...deploymentArgument)
+    .argument(...deployments.argument)
     .option('--no-source', 'Return to the default source')
     .option('--no-program', 'Return to the default program')
     .option('--no-schedule', 'Remove all times of the schedule')
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json, ...options }: DeploymentOptions & JsonOption) => {
-      const change = toChange(options);
-      if (Object.keys(change).length === 0) throw new CliError('Name at least one change.');
-      await post(wanted, '', change, json, ({ name, revision }, before) =>
+      const body = toChange(options);
+      if (Object.keys(body).length === 0) throw new CliError('Name at least one change.');
+      await change(wanted, body, json, ({ name, revision }, before) =>
         revision > before.revision
           ? `${name} has revision ${revision}. It takes over once it answers.`
           : `${name} is changed.`,
@@ -34,15 +34,14 @@ export function updateCommand(): Command {
 export function scaleCommand(): Command {
   return new Command('scale')
     .description('Set the smallest and the largest number of replicas')
-    .argument(...deploymentArgument)
+    .argument(...deployments.argument)
     .argument('<min>', 'Replicas that always run', toCount)
     .argument('<max>', 'Maximum number of replicas', toCount)
     .option('--json', 'Print JSON')
     .action((wanted: string, min: number, max: number, { json }: JsonOption) => {
       if (min > max) throw new CliError(`min must be at most max, which is ${max}, got ${min}.`);
-      return post(wanted, '', { min, max }, json, ({ name }) => {
-        return `${name} has ${min} to ${max} replicas.`;
-      });
+      const toText = ({ name }: DeploymentView) => `${name} has ${min} to ${max} replicas.`;
+      return change(wanted, { min, max }, json, toText);
     });
 }
 
@@ -62,42 +61,37 @@ const actions = [
 
 export const actionCommands = (): Command[] =>
   actions.map(([action, description, toResult]) =>
-    new Command(action)
-      .description(description)
-      .argument(...deploymentArgument)
-      .option('--json', 'Print JSON')
-      .action((wanted: string, { json }: JsonOption) =>
-        post(wanted, `/${action}`, {}, json, ({ name, min }) => `${name} ${toResult(min)}`),
-      ),
+    changeCommand(deployments, action, {
+      description,
+      async run(client, deployment) {
+        const path = `${toPath(deployment)}/${action}`;
+        const { data } = await client.post<{ data: DeploymentView }>(path, {});
+        return { data, text: `${data.name} ${toResult(data.min)}` };
+      },
+    }),
   );
 
-export function removeCommand(): Command {
-  return new Command('remove')
-    .description('Remove a deployment; its running requests finish first')
-    .argument(...deploymentArgument)
-    .option('--yes', 'Do not ask for confirmation')
-    .option('--json', 'Print JSON')
-    .action(async (wanted: string, { yes, json }: JsonOption & { yes?: true }) => {
-      const client = createClient('session');
-      const deployment = await getDeployment(client, wanted);
-      const { name } = deployment;
-      await confirm(`Remove deployment ${name}?`, yes);
+export const removeCommand = (): Command =>
+  changeCommand(deployments, 'remove', {
+    description: 'Remove a deployment; its running requests finish first',
+    question: ({ name }) => `Remove deployment ${name}?`,
+    async run(client, deployment) {
       await client.delete(toPath(deployment));
-      report({ name }, `${name} is removed once its running requests finish.`, json);
-    });
-}
+      const { name } = deployment;
+      return { data: { name }, text: `${name} is removed once its running requests finish.` };
+    },
+  });
 
-async function post(
+/** Called once the options are checked, so that a mistake in them costs no request. */
+async function change(
   wanted: string,
-  action: string,
   body: DeploymentChange,
   json: true | undefined,
   toText: (deployment: DeploymentView, before: DeploymentView) => string,
 ): Promise<void> {
   const client = createClient('session');
-  const before = await getDeployment(client, wanted);
-  const path = `${toPath(before)}${action}`;
-  const { data } = await client.post<{ data: DeploymentView }>(path, body);
+  const before = await getItem(deployments, client, wanted);
+  const { data } = await client.post<{ data: DeploymentView }>(toPath(before), body);
   report(data, toText(data, before), json);
 }
 

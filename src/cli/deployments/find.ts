@@ -1,25 +1,26 @@
-// Finds a deployment by its name, its id, or the first characters of its id.
+// Deployments as commands list and find them.
 
-import type { Client } from '#cli/client.ts';
-import { findOnly } from '#cli/find.ts';
+import type { Noun } from '#cli/noun.ts';
+import { atOnce } from '#cli/pages.ts';
 import type { DeploymentView } from '#deployments/schema.ts';
-
-export const deploymentArgument = [
-  '<deployment>',
-  'Name, id, or the first characters of the id, from `millrace deployments list`',
-] as const;
 
 export const deploymentsPath = '/api/v1/deployments';
 
+export const deployments: Noun<DeploymentView> = {
+  noun: 'deployment',
+  plural: 'deployments',
+  command: 'millrace deployments list',
+  needs: 'session',
+  argument: [
+    '<deployment>',
+    'Name, id, or the first characters of the id, from `millrace deployments list`',
+  ],
+  namesOf: ({ name }) => [name],
+  read: atOnce(deploymentsPath),
+};
+
+/** For commands that only read, an API key is enough. */
+export const readableDeployments: Noun<DeploymentView> = { ...deployments, needs: 'any' };
+
 export const toPath = ({ name }: DeploymentView) =>
   `${deploymentsPath}/${encodeURIComponent(name)}`;
-
-export const listDeployments = async (client: Client) =>
-  (await client.get<{ data: DeploymentView[] }>(deploymentsPath)).data;
-
-export const getDeployment = async (client: Client, wanted: string) =>
-  findOnly(await listDeployments(client), wanted, {
-    noun: 'deployment',
-    command: 'millrace deployments list',
-    namesOf: ({ name }) => [name],
-  });

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
+import { toQuery } from '#cli/pages.ts';
 import { addView } from '#cli/view.ts';
 import type { FitsView, KnownModelView } from '#deployments/schema.ts';
 import { deploymentsPath } from './find.ts';
@@ -35,10 +36,7 @@ export function fitsCommand(): Command {
       return { data, text: renderKnown(data) };
     }
     const { engine, source, target, tokens } = command.opts<FitsOptions>();
-    const given = Object.entries({ model, engine, source, target, context: tokens });
-    const query = new URLSearchParams(
-      given.filter((entry): entry is [string, string] => entry[1] !== undefined),
-    );
+    const query = toQuery({ model, engine, source, target, context: tokens });
     const path = `${deploymentsPath}/-/fits?${query}`;
     const { data } = await client.get<{ data: FitsView }>(path);
     return { data, text: render(data) };
@@ -46,16 +44,12 @@ export function fitsCommand(): Command {
 }
 
 const renderKnown = (models: readonly KnownModelView[]) =>
-  toTable(
-    'known models',
-    ['MODEL', 'PARAMETERS', 'CONTEXT', 'LICENCE'],
-    models.map(({ source, parameters_billions, context_window, licence }) => [
-      source,
-      `${parameters_billions} billion`,
-      String(context_window),
-      licence,
-    ]),
-  );
+  toTable('known models', models, {
+    MODEL: ({ source }) => source,
+    PARAMETERS: ({ parameters_billions }) => `${parameters_billions} billion`,
+    CONTEXT: ({ context_window }) => String(context_window),
+    LICENCE: ({ licence }) => licence,
+  });
 
 function render({ model, source, parameters_billions, licence, need, places }: FitsView): string {
   if (need === null)
@@ -68,10 +62,10 @@ function render({ model, source, parameters_billions, licence, need, places }: F
     ...known,
     `Needs ${total_gib} GiB: weights ${weights_gib}, KV cache ${cache_gib} (${cache}), overhead ${overhead_gib}`,
     '',
-    toTable(
-      'places',
-      ['PLACE', 'MEMORY', 'FITS'],
-      places.map(({ name, usable_gib, fits }) => [name, `${usable_gib} GiB`, fits ? 'yes' : 'no']),
-    ),
+    toTable('places', places, {
+      PLACE: ({ name }) => name,
+      MEMORY: ({ usable_gib }) => `${usable_gib} GiB`,
+      FITS: ({ fits }) => (fits ? 'yes' : 'no'),
+    }),
   ].join('\n');
 }

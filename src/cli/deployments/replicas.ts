@@ -12,24 +12,24 @@ export function renderReplicas(
   stats: readonly ReplicaStats[],
 ): string {
   const findStats = ({ id }: ReplicaView) => stats.find((one) => one.id === id);
-  const tables = [
-    toTable(
-      'replicas',
-      ['REPLICA', 'REVISION', 'STATE', 'REQUESTS', 'AGE', 'MEMORY'],
-      replicas.map((replica) => [
-        toName(replica.id),
-        String(replica.revision),
-        replica.progress ?? replica.state,
-        String(replica.requests),
-        toDuration(Math.max(0, Date.now() - Date.parse(replica.started_at))),
-        toMemory(findStats(replica)),
-      ]),
-    ),
-  ];
-  const gpus = stats.flatMap(toGpuRows);
-  if (gpus.length > 0)
-    tables.push(toTable('GPUs', ['REPLICA', 'GPU', 'MODEL', 'BUSY', 'MEMORY'], gpus));
-  return tables.join('\n\n');
+  const table = toTable('replicas', replicas, {
+    REPLICA: ({ id }) => toName(id),
+    REVISION: ({ revision }) => String(revision),
+    STATE: ({ progress, state }) => progress ?? state,
+    REQUESTS: ({ requests }) => String(requests),
+    AGE: ({ started_at }) => toDuration(Math.max(0, Date.now() - Date.parse(started_at))),
+    MEMORY: (replica) => toMemory(findStats(replica)),
+  });
+  const gpus = stats.flatMap(toGpus);
+  if (gpus.length === 0) return table;
+  const gpuTable = toTable('GPUs', gpus, {
+    REPLICA: ({ replica }) => toName(replica),
+    GPU: ({ index }) => String(index),
+    MODEL: ({ model }) => model,
+    BUSY: ({ busy_percent }) => `${busy_percent}%`,
+    MEMORY: ({ memory_bytes, total_bytes }) => toBinarySizeOf(memory_bytes, total_bytes),
+  });
+  return `${table}\n\n${gpuTable}`;
 }
 
 function toMemory(stats: ReplicaStats | undefined): string {
@@ -38,16 +38,8 @@ function toMemory(stats: ReplicaStats | undefined): string {
   return total === null ? toBinarySize(memory.value) : toBinarySizeOf(memory.value, total);
 }
 
-const toGpuRows = ({ id, gpus }: ReplicaStats) =>
-  'unavailable' in gpus
-    ? []
-    : gpus.value.map((gpu, index) => [
-        toName(id),
-        String(index),
-        gpu.model,
-        `${gpu.busy_percent}%`,
-        toBinarySizeOf(gpu.memory_bytes, gpu.total_bytes),
-      ]);
+const toGpus = ({ id, gpus }: ReplicaStats) =>
+  'unavailable' in gpus ? [] : gpus.value.map((gpu, index) => ({ replica: id, index, ...gpu }));
 
 /** Why figures of replicas that have started are not shown. */
 export const explainMissing = (

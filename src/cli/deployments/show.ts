@@ -1,10 +1,8 @@
 // millrace deployments list, show and logs.
 
-import { Command } from 'commander';
-import { createClient } from '#cli/client.ts';
-import { toTable } from '#cli/output.ts';
+import { listCommand, viewCommand } from '#cli/noun.ts';
+import { toFacts } from '#cli/output.ts';
 import { nameProgram } from '#cli/program-name.ts';
-import { addView } from '#cli/view.ts';
 import type { CostView, DeploymentView } from '#deployments/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { toFailedPart } from '#lib/text/deployment-failure.ts';
@@ -13,64 +11,67 @@ import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/text/fo
 import { toLadderText } from '#lib/text/ladder-text.ts';
 import { toTimeText } from '#lib/text/schedule-text.ts';
 import { toWeightsText } from '#lib/text/weights-text.ts';
-import { deploymentArgument, getDeployment, listDeployments, toPath } from './find.ts';
+import { deployments, readableDeployments, toPath } from './find.ts';
 import { explainMissing, renderReplicas } from './replicas.ts';
 
-export function listCommand(): Command {
-  const command = new Command('list').description('List deployments with their state and load');
-  return addView(command, async () => {
-    const data = await listDeployments(createClient('any'));
-    return { data, text: renderList(data) };
+export const listDeployments = () =>
+  listCommand(readableDeployments, {
+    description: 'List deployments with their state and load',
+    columns: {
+      NAME: ({ name }) => name,
+      MODEL: ({ model }) => model,
+      ENGINE: ({ engine }) => engine,
+      STATUS: ({ status }) => status,
+      REPLICAS: ({ replicas, max }) =>
+        `${replicas.filter(({ state }) => state === 'ready').length} of ${max}`,
+      RUNNING: ({ running }) => String(running),
+      WAITING: ({ waiting }) => String(waiting),
+    },
   });
-}
 
-const renderList = (deployments: readonly DeploymentView[]) =>
-  toTable(
-    'deployments',
-    ['NAME', 'MODEL', 'ENGINE', 'STATUS', 'REPLICAS', 'RUNNING', 'WAITING'],
-    deployments.map((one) => [
-      one.name,
-      one.model,
-      one.engine,
-      one.status,
-      `${one.replicas.filter(({ state }) => state === 'ready').length} of ${one.max}`,
-      String(one.running),
-      String(one.waiting),
-    ]),
+export const showCommand = () =>
+  viewCommand(
+    readableDeployments,
+    'show',
+    'Show a deployment, its replicas, and what they use',
+    async (deployment, client) => {
+      const path = toPath(deployment);
+      const { data: cost } = await client.get<{ data: CostView }>(`${path}/cost`);
+      const { data: stats } = await client.get<{ data: ReplicaStats[] }>(`${path}/stats`);
+      const replicas = deployment.replicas.length === 0 ? [] : [renderReplicas(deployment, stats)];
+      return {
+        data: { ...deployment, cost, stats },
+        text: [render(deployment, cost), ...replicas].join('\n\n'),
+        notes: () => [...explainMissing(deployment, stats), ...toNextStep(deployment)],
+      };
+    },
   );
 
-export function showCommand(): Command {
-  const command = new Command('show')
-    .description('Show a deployment, its replicas, and what they use')
-    .argument(...deploymentArgument);
-  return addView(command, async (wanted: string) => {
-    const client = createClient('any');
-    const deployment = await getDeployment(client, wanted);
-    const path = toPath(deployment);
-    const { data: cost } = await client.get<{ data: CostView }>(`${path}/cost`);
-    const { data: stats } = await client.get<{ data: ReplicaStats[] }>(`${path}/stats`);
-    const replicas = deployment.replicas.length === 0 ? [] : [renderReplicas(deployment, stats)];
-    return {
-      data: { ...deployment, cost, stats },
-      text: [render(deployment, cost), ...replicas].join('\n\n'),
-      notes: () => [...explainMissing(deployment, stats), ...toNextStep(deployment)],
-    };
-  });
-}
+export const logsCommand = () =>
+  viewCommand(
+    deployments,
+    'logs',
+    'Print the last lines that the engine printed',
+    async (deployment, client) => {
+      const path = `${toPath(deployment)}/log`;
+      const { data } = await client.get<{ data: { lines: string[] } }>(path);
+      return { data, text: data.lines.join('\n') || toEmptyLogText(deployment) };
+    },
+  );
 
 function render(one: DeploymentView, cost: CostView): string {
   const weights = toWeightsText(one);
-  const facts: [string, string][] = [
+  return toFacts([
     ['Name', one.name],
     ['Model', one.model],
     ['Engine', one.engine],
-    ...(weights === null ? [] : [['Weights', weights] as [string, string]]),
+    ...(weights === null ? [] : [['Weights', weights] as const]),
     ['Runs on', one.runs_on === 'host' ? 'the server’s computer' : one.runs_on],
     ['Status', toStatus(one)],
     ['Revision', String(one.revision)],
-    ...(one.in_file ? [['Settings', 'from the configuration file'] as [string, string]] : []),
+    ...(one.in_file ? [['Settings', 'from the configuration file'] as const] : []),
     ['Replicas', `${one.min} to ${one.max}, ${one.target} requests each`],
-    ...one.schedule.map((window): [string, string] => ['Schedule', toTimeText(window)]),
+    ...one.schedule.map((window) => ['Schedule', toTimeText(window)] as const),
     ['When idle', toLadderText(one.ladder)],
     ['Requests', `${one.running} running, ${one.waiting} waiting`],
     ['Speed', toSpeed(cost)],
@@ -80,9 +81,7 @@ function render(one: DeploymentView, cost: CostView): string {
       `${toDuration(cost.engine_seconds * 1_000)}, and ${toDuration(cost.idle_hours * 3_600_000)} without any replica`,
     ],
     ...toPrice(cost),
-  ];
-  const width = Math.max(...facts.map(([name]) => name.length)) + 2;
-  return facts.map(([name, value]) => `${name.padEnd(width)}${value}`).join('\n');
+  ]);
 }
 
 function toStatus(deployment: DeploymentView): string {
@@ -119,16 +118,4 @@ function toPrice(cost: CostView): [string, string][] {
     ['Cost', `${toMoney(machine_dollars)}${perToken}`],
     ['Saved', `${toMoney(saved_dollars)} in the time without any replica`],
   ];
-}
-
-export function logsCommand(): Command {
-  const command = new Command('logs')
-    .description('Print the last lines that the engine printed')
-    .argument(...deploymentArgument);
-  return addView(command, async (wanted: string) => {
-    const client = createClient('session');
-    const deployment = await getDeployment(client, wanted);
-    const { data } = await client.get<{ data: { lines: string[] } }>(`${toPath(deployment)}/log`);
-    return { data, text: data.lines.join('\n') || toEmptyLogText(deployment) };
-  });
 }

@@ -4,7 +4,7 @@ import { Argument, Command, InvalidArgumentError } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
 import type { FirewallRule } from '#cloud/schema.ts';
-import { readRules, replaceRules } from './rules.ts';
+import { replaceRules, rules } from './rules.ts';
 
 const maxPort = 65_535;
 
@@ -36,7 +36,7 @@ async function allow(protocol: Protocol, ports: number[] | undefined, options: O
   const client = createClient('any');
   const { from: source_network, description, json } = options;
   const rule = { protocol, source_network, description, ...(ports && { port_range: ports }) };
-  await replaceRules(client, [...(await readRules(client)), rule], json);
+  await replaceRules(client, [...(await rules.read(client)), rule], json);
 }
 
 function parsePorts(text: string): number[] {

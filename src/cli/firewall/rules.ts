@@ -1,13 +1,27 @@
 // Reads, replaces and prints the account's firewall rules. The API replaces all of them at once.
 
 import type { Client } from '#cli/client.ts';
-import { report, toTable } from '#cli/output.ts';
+import type { Collection } from '#cli/noun.ts';
+import { type Columns, report, toTable } from '#cli/output.ts';
+import { atOnce } from '#cli/pages.ts';
 import type { FirewallRule } from '#cloud/schema.ts';
 
 const path = '/api/v1/firewall-rules';
 
-export const readRules = async (client: Client) =>
-  (await client.get<{ data: FirewallRule[] }>(path)).data;
+export const rules: Collection<FirewallRule> = {
+  plural: 'rules',
+  needs: 'any',
+  read: atOnce(path),
+};
+
+/** Rules have no ids. They are numbered from 1. */
+export const columns: Columns<FirewallRule> = {
+  NUMBER: (_, index) => String(index + 1),
+  PROTOCOL: ({ protocol }) => protocol,
+  PORTS: (rule) => toPorts(rule) || '-',
+  FROM: ({ source_network }) => source_network,
+  DESCRIPTION: ({ description }) => description,
+};
 
 /** Prints the rules as the server stored them. */
 export async function replaceRules(
@@ -16,22 +30,8 @@ export async function replaceRules(
   json: true | undefined,
 ): Promise<void> {
   const stored = (await client.put<{ data: FirewallRule[] }>(path, { data })).data;
-  report(stored, renderRules(stored), json);
+  report(stored, toTable(rules.plural, stored, columns), json);
 }
-
-/** Numbers them from 1. */
-export const renderRules = (rules: readonly FirewallRule[]) =>
-  toTable(
-    'rules',
-    ['NUMBER', 'PROTOCOL', 'PORTS', 'FROM', 'DESCRIPTION'],
-    rules.map((rule, index) => [
-      String(index + 1),
-      rule.protocol,
-      toPorts(rule) || '-',
-      rule.source_network,
-      rule.description,
-    ]),
-  );
 
 /** `22` or `8000-8100`; empty if the protocol has no ports. */
 export const toPorts = ({ port_range: ports }: FirewallRule) => [...new Set(ports)].join('-');

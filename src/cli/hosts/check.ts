@@ -2,9 +2,10 @@
 
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
+import { getItem } from '#cli/noun.ts';
 import { CliError, printJson, printText } from '#cli/output.ts';
 import type { HostChecks } from '#cloud/hosts/schema.ts';
-import { getHost, listHosts } from './find.ts';
+import { hosts, toHostPath } from './find.ts';
 
 export function checkCommand(): Command {
   return new Command('check')
@@ -13,9 +14,9 @@ export function checkCommand(): Command {
     .option('--json', 'Print JSON')
     .action(async (wanted: string | undefined, { json }: { json?: true }) => {
       const client = createClient('session');
-      const hosts =
-        wanted === undefined ? await listHosts(client) : [await getHost(client, wanted)];
-      const names = hosts.map(({ name }) => name);
+      const chosen =
+        wanted === undefined ? await hosts.read(client) : [await getItem(hosts, client, wanted)];
+      const names = chosen.map(({ name }) => name);
       if (json) {
         const all = await Promise.all(names.map((one) => check(client, one)));
         printJson(names.map((one, index) => ({ name: one, ...all[index] })));
@@ -41,4 +42,4 @@ export async function printChecks(client: Client, name: string): Promise<boolean
 }
 
 const check = (client: Client, name: string) =>
-  client.post<HostChecks>(`/dashboard/api/hosts/${encodeURIComponent(name)}/check`);
+  client.post<HostChecks>(`${toHostPath({ name })}/check`);

@@ -1,20 +1,18 @@
-// Finds a host by its name, its id, or the first characters of the id.
+// Hosts as commands list and find them.
 
-import type { Client } from '#cli/client.ts';
-import { findOnly } from '#cli/find.ts';
+import type { Noun } from '#cli/noun.ts';
+import { atOnce } from '#cli/pages.ts';
 import type { HostView } from '#cloud/hosts/schema.ts';
 
-export const hostArgument = ['<host>', 'Name or id, from `millrace hosts list`'] as const;
+export const hosts: Noun<HostView> = {
+  noun: 'host',
+  plural: 'hosts',
+  command: 'millrace hosts list',
+  needs: 'session',
+  argument: ['<host>', 'Name or id, from `millrace hosts list`'],
+  namesOf: ({ name }) => [name],
+  read: atOnce('/dashboard/api/hosts'),
+};
 
-export const listHosts = async (client: Client) =>
-  (await client.get<{ data: HostView[] }>('/dashboard/api/hosts')).data;
-
-export const getHost = async (client: Client, wanted: string): Promise<HostView> =>
-  findOnly(await listHosts(client), wanted, {
-    noun: 'host',
-    command: 'millrace hosts list',
-    namesOf: ({ name }) => [name],
-  });
-
-export const toHostPath = ({ name }: HostView) =>
+export const toHostPath = ({ name }: { readonly name: string }) =>
   `/dashboard/api/hosts/${encodeURIComponent(name)}`;

@@ -1,16 +1,17 @@
 // Chooses the hosts that an image is sent to, and sends the request that imports it.
 
 import type { Client } from '#cli/client.ts';
+import { hosts } from '#cli/hosts/find.ts';
 import { CliError } from '#cli/output.ts';
-import type { HostImage, HostView, ImageOrigin } from '#cloud/hosts/schema.ts';
+import type { HostImage, ImageOrigin } from '#cloud/hosts/schema.ts';
 
 /** Collects a repeated --host option. */
 export const addHost = (name: string, before: string[] = []) => [...before, name];
 
 /** Returns the named hosts, or every LXD and Incus host if none is named. */
 export async function chooseHosts(client: Client, names: readonly string[] = []) {
-  const { data } = await client.get<{ data: HostView[] }>('/dashboard/api/hosts');
-  const known = data.filter(({ driver }) => driver === 'incus').map(({ name }) => name);
+  const all = await hosts.read(client);
+  const known = all.filter(({ driver }) => driver === 'incus').map(({ name }) => name);
   const missing = names.find((name) => !known.includes(name));
   if (missing !== undefined) {
     throw new CliError(

@@ -1,17 +1,15 @@
-// Finds an instance by its id, the first characters of it, or its name.
+// Instances as commands list and find them.
 
-import type { Client } from '#cli/client.ts';
-import { findOnly } from '#cli/find.ts';
+import type { Noun } from '#cli/noun.ts';
+import { atOnce } from '#cli/pages.ts';
 import type { Instance } from '#cloud/schema.ts';
 
-export async function listInstances(client: Client): Promise<Instance[]> {
-  const { data } = await client.get<{ data: Instance[] }>('/api/v1/instances');
-  return data;
-}
-
-export const pickInstance = (instances: readonly Instance[], wanted: string): Instance =>
-  findOnly(instances, wanted, {
-    noun: 'instance',
-    command: 'millrace instances list',
-    namesOf: ({ name }) => [name],
-  });
+export const instances: Noun<Instance> = {
+  noun: 'instance',
+  plural: 'instances',
+  command: 'millrace instances list',
+  needs: 'any',
+  argument: ['<instance>', 'Id, its first characters, or name'],
+  namesOf: ({ name }) => [name],
+  read: atOnce('/api/v1/instances'),
+};

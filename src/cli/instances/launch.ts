@@ -3,11 +3,12 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
-import { listFilesystems, pickFilesystem } from '#cli/filesystems/find.ts';
+import { filesystems } from '#cli/filesystems/command.ts';
 import { findOnly } from '#cli/find.ts';
+import { getItem } from '#cli/noun.ts';
 import { CliError, printJson } from '#cli/output.ts';
 import { nameProgram } from '#cli/program-name.ts';
-import { getSshKey, listSshKeys } from '#cli/ssh-keys/find.ts';
+import { sshKeys } from '#cli/ssh-keys/command.ts';
 import type { InstanceTypes, Ruleset, SshKey } from '#cloud/schema.ts';
 import { toReason } from '#lib/start-error.ts';
 import { waitUntilActive } from './wait.ts';
@@ -103,8 +104,8 @@ async function findRegion(client: Client, type: string): Promise<string> {
 
 /** Without a wish, it is the newest. */
 async function findKey(client: Client, wanted: string | undefined): Promise<SshKey> {
-  if (wanted !== undefined) return getSshKey(client, wanted);
-  const newest = (await listSshKeys(client)).at(-1);
+  if (wanted !== undefined) return getItem(sshKeys, client, wanted);
+  const newest = (await sshKeys.read(client)).at(-1);
   if (newest === undefined) {
     throw new CliError(
       'The account has no SSH key. Add one with `millrace ssh-keys add` or `millrace ssh-keys generate`.',
@@ -114,8 +115,8 @@ async function findKey(client: Client, wanted: string | undefined): Promise<SshK
 }
 
 async function toFilesystemNames(client: Client, wanted: readonly string[]): Promise<string[]> {
-  const all = await listFilesystems(client);
-  return wanted.map((one) => pickFilesystem(all, one).name);
+  const all = await filesystems.read(client);
+  return wanted.map((one) => findOnly(all, one, filesystems).name);
 }
 
 async function toRulesets(client: Client, wanted: readonly string[]): Promise<{ id: string }[]> {

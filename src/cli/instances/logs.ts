@@ -2,17 +2,18 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { getItem } from '#cli/noun.ts';
 import { printJson, printText } from '#cli/output.ts';
-import { listInstances, pickInstance } from './find.ts';
+import { instances } from './find.ts';
 
 export function logsCommand(): Command {
   return new Command('logs')
     .description('Print the boot log of an instance; needs a sign-in')
-    .argument('<instance>', 'Id, its first characters, or name')
+    .argument(...instances.argument)
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json }: { json?: true }) => {
       const client = createClient('session');
-      const { id } = pickInstance(await listInstances(createClient('any')), wanted);
+      const { id } = await getItem(instances, createClient('any'), wanted);
       const { data } = await client.get<{ data: string }>(
         `/dashboard/api/instances/${id}/boot-log`,
       );

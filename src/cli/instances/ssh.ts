@@ -3,22 +3,23 @@
 import { spawn } from 'node:child_process';
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { getItem } from '#cli/noun.ts';
 import { CliError } from '#cli/output.ts';
 import { findPrivateKeyFile } from '#cli/ssh-keys/private-key-file.ts';
 import type { Instance } from '#cloud/schema.ts';
-import { listInstances, pickInstance } from './find.ts';
+import { instances } from './find.ts';
 
 export function sshCommand(): Command {
   return new Command('ssh')
     .description('Connect to an instance by SSH, or run a command in it')
-    .argument('<instance>', 'Id, its first characters, or name')
+    .argument(...instances.argument)
     .argument('[command...]', 'Command to run; put -- before one that has options')
     .option(
       '-i, --identity <file>',
       'Private key (default: ~/.ssh/<SSH key>.pem or ./<SSH key>.pem, if it exists)',
     )
     .action(async (wanted: string, command: string[], { identity }: { identity?: string }) => {
-      const instance = pickInstance(await listInstances(createClient('any')), wanted);
+      const instance = await getItem(instances, createClient('any'), wanted);
       if (instance.ip === undefined || instance.status !== 'active') {
         throw new CliError(`Instance ${wanted} is ${instance.status}. Connect once it is active.`);
       }

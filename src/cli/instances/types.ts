@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { toTable } from '#cli/output.ts';
+import { type Columns, toTable } from '#cli/output.ts';
 import { nameProgram } from '#cli/program-name.ts';
 import { addView } from '#cli/view.ts';
 import type { InstanceTypes } from '#cloud/schema.ts';
@@ -16,22 +16,24 @@ export function typesCommand(): Command {
     const { data } = await createClient('any').get<{ data: InstanceTypes }>(
       '/api/v1/instance-types',
     );
-    const rows = Object.values(data)
-      .filter((row) => all || row.regions_with_capacity_available.length > 0)
-      .map(({ instance_type: { name, description, specs, price_cents_per_hour }, ...row }) => [
-        name,
-        description,
-        String(specs.vcpus),
-        `${specs.memory_gib} GiB`,
-        String(specs.gpus),
-        toHourlyPrice(price_cents_per_hour),
-        row.regions_with_capacity_available.map((region) => region.name).join(',') || '-',
-      ]);
-    const headers = ['TYPE', 'DESCRIPTION', 'VCPUS', 'MEMORY', 'GPUS', 'PRICE', 'CAPACITY'];
-    if (rows.length === 0 && Object.keys(data).length > 0) return { data, text: allTaken() };
-    return { data, text: toTable('instance types', headers, rows, ['DESCRIPTION']) };
+    const shown = Object.values(data).filter(
+      (row) => all || row.regions_with_capacity_available.length > 0,
+    );
+    if (shown.length === 0 && Object.keys(data).length > 0) return { data, text: allTaken() };
+    return { data, text: toTable('instance types', shown, columns, ['DESCRIPTION']) };
   });
 }
+
+const columns: Columns<InstanceTypes[string]> = {
+  TYPE: ({ instance_type: type }) => type.name,
+  DESCRIPTION: ({ instance_type: type }) => type.description,
+  VCPUS: ({ instance_type: type }) => String(type.specs.vcpus),
+  MEMORY: ({ instance_type: type }) => `${type.specs.memory_gib} GiB`,
+  GPUS: ({ instance_type: type }) => String(type.specs.gpus),
+  PRICE: ({ instance_type: type }) => toHourlyPrice(type.price_cents_per_hour),
+  CAPACITY: ({ regions_with_capacity_available: regions }) =>
+    regions.map(({ name }) => name).join(',') || '-',
+};
 
 const allTaken = () =>
   nameProgram(

@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { type ApiKey, scopes } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { printJson } from '#cli/output.ts';
+import { keysPath } from './find.ts';
 import { addLimitOptions, type LimitOptions, toLimits } from './limit-options.ts';
 
 interface Options extends LimitOptions {
@@ -27,7 +28,7 @@ export function createCommand(): Command {
   return addLimitOptions(command)
     .option('--json', 'Print JSON')
     .action(async (label: string, { scope, expires, json, ...options }: Options) => {
-      const made = await createClient('session').post<ApiKey>('/dashboard/api/api-keys', {
+      const made = await createClient('session').post<ApiKey>(keysPath, {
         label,
         scopes: scope ?? null,
         expires_at: expires ?? null,

@@ -1,15 +1,22 @@
-// Finds an API key by its id, the first characters of it, or its label.
+// API keys as commands list and find them.
 
 import type { ApiKey } from '#accounts/schema.ts';
-import type { Client } from '#cli/client.ts';
 import { findOnly } from '#cli/find.ts';
-import { listAll } from '#cli/pages.ts';
+import type { Noun } from '#cli/noun.ts';
+import { inPages, listAll } from '#cli/pages.ts';
 
 export const keysPath = '/dashboard/api/api-keys';
 
-export const getKey = async (client: Client, wanted: string): Promise<ApiKey> =>
-  findOnly(await listAll<ApiKey>(client, keysPath, { query: { search: wanted } }), wanted, {
-    noun: 'API key',
-    command: 'millrace keys list',
-    namesOf: ({ label }) => [label],
-  });
+export const keys: Noun<ApiKey> = {
+  noun: 'API key',
+  plural: 'API keys',
+  command: 'millrace keys list',
+  needs: 'session',
+  argument: ['<key>', 'Id, its first characters, or label, from `millrace keys list`'],
+  namesOf: ({ label }) => [label],
+  read: inPages(keysPath),
+  async find(client, wanted) {
+    const found = await listAll<ApiKey>(client, keysPath, { query: { search: wanted } });
+    return findOnly(found, wanted, keys);
+  },
+};

@@ -3,8 +3,9 @@
 import { Command } from 'commander';
 import type { ApiKey } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
+import { getItem } from '#cli/noun.ts';
 import { printJson, printText } from '#cli/output.ts';
-import { getKey } from './find.ts';
+import { keys, keysPath } from './find.ts';
 import {
   addLimitOptions,
   describeLimits,
@@ -15,14 +16,14 @@ import {
 export function limitCommand(): Command {
   const command = new Command('limit')
     .description('Change limits of an API key; limits that are not given stay as they are')
-    .argument('<key>', 'Id, its first characters, or label, from `millrace keys list`');
+    .argument(...keys.argument);
   return addLimitOptions(command)
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json, ...options }: LimitOptions & { json?: true }) => {
       const limits = toChangedLimits(options);
       const client = createClient('session');
-      const { id } = await getKey(client, wanted);
-      const key = await client.patch<ApiKey>(`/dashboard/api/api-keys/${id}`, { limits });
+      const { id } = await getItem(keys, client, wanted);
+      const key = await client.patch<ApiKey>(`${keysPath}/${id}`, { limits });
       if (json) return printJson(key);
       printText(`${key.label}: ${describeLimits(key.limits)}`);
     });

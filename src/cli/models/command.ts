@@ -1,16 +1,16 @@
 // millrace models: the models of the server and the weights on its disk.
 
-import { Command } from 'commander';
+import type { Command } from 'commander';
+import { nounCommand } from '#cli/noun.ts';
 import { listCommand } from './list.ts';
 import { pullCommand } from './pull.ts';
 import { removeCommand } from './remove.ts';
 import { showCommand } from './show.ts';
 
-export function modelsCommand(): Command {
-  return new Command('models')
-    .description('List models; pull and remove weights')
-    .addCommand(listCommand())
-    .addCommand(showCommand())
-    .addCommand(pullCommand())
-    .addCommand(removeCommand());
-}
+export const modelsCommand = (): Command =>
+  nounCommand('models', 'List models; pull and remove weights', [
+    listCommand(),
+    showCommand(),
+    pullCommand(),
+    removeCommand(),
+  ]);

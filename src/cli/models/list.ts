@@ -1,10 +1,10 @@
 // millrace models list.
 
 import { Command } from 'commander';
-import { readBackends, toState } from '#cli/backends/list.ts';
+import { readBackends, toState } from '#cli/backends/find.ts';
 import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
-import { toTable } from '#cli/output.ts';
+import { type Columns, toTable } from '#cli/output.ts';
 import { addView, type View } from '#cli/view.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { Model } from '#inference/schema.ts';
@@ -28,22 +28,18 @@ async function list(): Promise<View> {
   const backends = isSignedIn ? await readBackends() : [];
   const models = await readModels(overview);
   const data = models.map((model) => ({ ...model, ...toDetail(overview, backends, model.id) }));
-  if (overview === null) {
-    const rows = models.map(({ id, owned_by }) => [id, owned_by]);
-    return { data, text: toTable('models', ['ID', 'OWNER'], rows) };
-  }
-  const aliasesOf = (id: string) => overview.models.find((one) => one.id === id)?.aliases ?? [];
-  const hasAliases = models.some(({ id }) => aliasesOf(id).length > 0);
-  const rows = models.map(({ id, owned_by }) => [
-    id,
-    owned_by,
-    servedBy(backends, id),
-    ...(hasAliases ? [aliasesOf(id).join(', ')] : []),
-  ]);
-  const header = ['ID', 'OWNER', 'SERVED BY', ...(hasAliases ? ['ALIASES'] : [])];
+  const named: Columns<Model> = { ID: ({ id }) => id, OWNER: ({ owned_by }) => owned_by };
+  if (overview === null) return { data, text: toTable('models', models, named) };
+  const aliasesOf = ({ id }: Model) =>
+    overview.models.find((one) => one.id === id)?.aliases.join(', ') ?? '';
+  const columns: Columns<Model> = {
+    ...named,
+    'SERVED BY': ({ id }) => servedBy(backends, id),
+    ...(models.some((model) => aliasesOf(model) !== '') && { ALIASES: aliasesOf }),
+  };
   const unlisted = findUnlisted(overview);
   const parts = [
-    toTable('models', header, rows),
+    toTable('models', models, columns),
     ...(unlisted.length > 0
       ? [`Not listed by GET /v1/models, but served by id: ${unlisted.join(', ')}.`]
       : []),
@@ -66,16 +62,16 @@ const findUnlisted = (overview: WeightsOverview | null) =>
   overview?.models.filter(({ listed }) => listed === false).map(({ id }) => id) ?? [];
 
 const renderWeights = (overview: WeightsOverview) =>
-  toTable(
-    'weights',
-    ['WEIGHTS ON DISK', 'SIZE', 'STATE', 'SERVES'],
-    overview.data.map(({ name, bytes, bytes_on_disk, state, models, deployments }) => [
-      name,
-      state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
-      isBeingPulled(overview, name) ? 'being pulled' : state,
+  toTable('weights', overview.data, {
+    'WEIGHTS ON DISK': ({ name }) => name,
+    SIZE: toStoredSize,
+    STATE: ({ name, state }) => (isBeingPulled(overview, name) ? 'being pulled' : state),
+    SERVES: ({ models, deployments }) =>
       [...models, ...deployments.map((one) => `deployment ${one}`)].join(', ') || '-',
-    ]),
-  );
+  });
+
+export const toStoredSize = ({ state, bytes, bytes_on_disk }: WeightsOverview['data'][number]) =>
+  state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`;
 
 export const readOverview = () =>
   createClient('session').get<WeightsOverview>('/dashboard/api/weights');

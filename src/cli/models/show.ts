@@ -1,13 +1,14 @@
 // millrace models show: one model, its backends and its weights.
 
 import { Command } from 'commander';
-import { readBackends } from '#cli/backends/list.ts';
-import { CliError } from '#cli/output.ts';
+import { readBackends } from '#cli/backends/find.ts';
+import { CliError, toFacts } from '#cli/output.ts';
 import { addView, type View } from '#cli/view.ts';
 import { programName } from '#config/environment.ts';
-import { toCounted, toPricePair, toSize } from '#lib/text/format.ts';
+import type { WeightsOverview } from '#inference/weights/schema.ts';
+import { toCounted, toPricePair } from '#lib/text/format.ts';
 import { nearest } from '#lib/text/nearest.ts';
-import { isBeingPulled, readOverview, servedBy } from './list.ts';
+import { isBeingPulled, readOverview, servedBy, toStoredSize } from './list.ts';
 
 export function showCommand(): Command {
   const command = new Command('show')
@@ -32,7 +33,7 @@ async function show(id: string): Promise<View> {
     ({ models, repo }) =>
       models.includes(id) || repo === model.gguf_repo || repo === model.safetensors_repo,
   );
-  const rows = [
+  const text = toFacts([
     ['Id', model.id],
     ['Owner', model.owned_by],
     ['Context window', toCounted(model.context_window, 'token')],
@@ -40,20 +41,19 @@ async function show(id: string): Promise<View> {
     ['GGUF weights', model.gguf_repo ?? 'none known'],
     ['Full weights', model.safetensors_repo ?? 'none known'],
     ['Served by', servedBy(backends, id)],
-    ...stored.map(({ name, bytes, bytes_on_disk, state, quant }) => [
-      'On disk',
-      [
-        name,
-        state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
-        quant ?? (name.endsWith('/safetensors') ? 'safetensors' : 'unknown quantisation'),
-        ...(isBeingPulled(overview, name) ? ['being pulled'] : []),
-      ].join(', '),
-    ]),
-  ];
-  const text = rows.map(([name, value]) => `${name?.padEnd(15)} ${value}`).join('\n');
+    ...stored.map((one) => ['On disk', describeStored(one, overview)] as const),
+  ]);
   const hint = `\n\nPull the real weights with: ${programName()} models pull ${id}`;
   return {
     data: { ...model, on_disk: stored },
     text: model.weights === null && model.gguf_repo !== null ? text + hint : text,
   };
 }
+
+const describeStored = (one: WeightsOverview['data'][number], overview: WeightsOverview) =>
+  [
+    one.name,
+    toStoredSize(one),
+    one.quant ?? (one.name.endsWith('/safetensors') ? 'safetensors' : 'unknown quantisation'),
+    ...(isBeingPulled(overview, one.name) ? ['being pulled'] : []),
+  ].join(', ');

@@ -3,13 +3,15 @@
 import { Command, Option } from 'commander';
 import { type UsageRequest, usageStatuses } from '#accounts/usage/schema.ts';
 import { createClient } from '#cli/client.ts';
-import { getKey } from '#cli/keys/find.ts';
-import { toTable } from '#cli/output.ts';
+import { keys } from '#cli/keys/find.ts';
+import { getItem } from '#cli/noun.ts';
+import { type Columns, toTable } from '#cli/output.ts';
 import { listAll, parseLimit } from '#cli/pages.ts';
 import { parseTime } from '#cli/time.ts';
 import { addView } from '#cli/view.ts';
 import { toDuration, toMoney } from '#lib/text/format.ts';
-import { requestsPath } from './find.ts';
+
+export const requestsPath = '/dashboard/api/usage/requests';
 
 interface Options {
   model?: string;
@@ -32,31 +34,21 @@ export function listCommand(): Command {
 
 async function list({ key, limit, model, status, from }: Options) {
   const client = createClient('session');
-  const filter = { model, status, from, key: key && (await getKey(client, key)).id };
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  const query = Object.fromEntries(given) as Record<string, string>;
+  const query = { model, status, from, key: key && (await getItem(keys, client, key)).id };
   const data = await listAll<UsageRequest>(client, requestsPath, { limit, query });
-  const headers = [
-    'ID',
-    'TIME',
-    'MODEL',
-    'SENT BY',
-    'STATUS',
-    'TOKENS IN',
-    'TOKENS OUT',
-    'TOOK',
-    'COST',
-  ];
-  const rows = data.map((request) => [
-    request.id,
-    request.at.slice(5, 19).replace('T', ' '),
-    request.model || '-',
-    request.key_label ?? request.key_id ?? request.user_email ?? '-',
-    request.code ?? request.status,
-    String(request.prompt_tokens),
-    String(request.completion_tokens),
-    request.status === 'running' ? '-' : toDuration(request.duration_ms),
-    toMoney(request.cost),
-  ]);
-  return { data, text: toTable('requests', headers, rows, ['SENT BY', 'TOKENS IN', 'TOKENS OUT']) };
+  return { data, text: toTable('requests', data, columns, spare) };
 }
+
+const columns: Columns<UsageRequest> = {
+  ID: ({ id }) => id,
+  TIME: ({ at }) => at.slice(5, 19).replace('T', ' '),
+  MODEL: ({ model }) => model || '-',
+  'SENT BY': ({ key_label, key_id, user_email }) => key_label ?? key_id ?? user_email ?? '-',
+  STATUS: ({ code, status }) => code ?? status,
+  'TOKENS IN': ({ prompt_tokens }) => String(prompt_tokens),
+  'TOKENS OUT': ({ completion_tokens }) => String(completion_tokens),
+  TOOK: ({ status, duration_ms }) => (status === 'running' ? '-' : toDuration(duration_ms)),
+  COST: ({ cost }) => toMoney(cost),
+};
+
+const spare = ['SENT BY', 'TOKENS IN', 'TOKENS OUT'];

@@ -1,21 +1,24 @@
-// Finds a person of the account by email address, id, or the first characters of the id.
+// The people of the account as commands list and find them.
 
 import type { Member } from '#accounts/schema.ts';
-import type { Client } from '#cli/client.ts';
 import { findOnly } from '#cli/find.ts';
-import { listAll } from '#cli/pages.ts';
+import type { Noun } from '#cli/noun.ts';
+import { inPages } from '#cli/pages.ts';
 import { toSpellings } from '#lib/text/email.ts';
 
 export const membersPath = '/dashboard/api/members';
 
-export async function getMember(client: Client, wanted: string): Promise<Member> {
-  const members = await listAll<Member>(client, membersPath);
-  const spellings = toSpellings(wanted);
-  const spelled = members.find(({ email }) => spellings.includes(email));
-  if (spelled !== undefined) return spelled;
-  return findOnly(members, wanted, {
-    noun: 'member',
-    command: 'millrace team list',
-    namesOf: ({ email }) => [email],
-  });
-}
+export const members: Noun<Member> = {
+  noun: 'member',
+  plural: 'people',
+  command: 'millrace team list',
+  needs: 'session',
+  argument: ['<email>', 'Email address, id or its first characters, from `millrace team list`'],
+  namesOf: ({ email }) => [email],
+  read: inPages(membersPath),
+  async find(client, wanted) {
+    const all = await members.read(client);
+    const spellings = toSpellings(wanted);
+    return all.find(({ email }) => spellings.includes(email)) ?? findOnly(all, wanted, members);
+  },
+};

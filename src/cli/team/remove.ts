@@ -4,9 +4,10 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { forgetSession } from '#cli/credentials.ts';
+import { getItem } from '#cli/noun.ts';
 import { report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
-import { getMember, membersPath } from './find.ts';
+import { members, membersPath } from './find.ts';
 
 interface Options {
   keepKeys?: true;
@@ -19,7 +20,7 @@ export function removeCommand(): Command {
     .description(
       'Remove a person from the account, or leave it yourself; signs out and revokes API keys',
     )
-    .argument('<email>', 'Email address, id or its first characters, from `millrace team list`')
+    .argument(...members.argument)
     .option(
       '--keep-keys',
       'Keep the API keys that the person created, with your role (owners only)',
@@ -28,7 +29,7 @@ export function removeCommand(): Command {
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { keepKeys, yes, json }: Options) => {
       const client = createClient('session');
-      const { id, email, api_keys: count } = await getMember(client, wanted);
+      const { id, email, api_keys: count } = await getItem(members, client, wanted);
       const me = await client.get<{ id: string }>('/dashboard/api/me');
       const isMe = id === me.id;
       const keys = `${count} API ${count === 1 ? 'key' : 'keys'}`;

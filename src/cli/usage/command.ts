@@ -5,8 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import { Command, Option } from 'commander';
 import type { UsageBucket, UsageSummary } from '#accounts/usage/schema.ts';
 import { type Client, createClient } from '#cli/client.ts';
-import { CliError, toTable } from '#cli/output.ts';
-import { listAll } from '#cli/pages.ts';
+import { CliError, type Columns, toTable } from '#cli/output.ts';
+import { listAll, toQuery } from '#cli/pages.ts';
 import { parseTime } from '#cli/time.ts';
 import { addView, type View } from '#cli/view.ts';
 import type { InstanceUsage } from '#cloud/schema.ts';
@@ -42,9 +42,7 @@ export function usageCommand(): Command {
 
 async function show({ csv, by, step, from = monthStart(), to }: Options): Promise<View | null> {
   const client = createClient('session');
-  const given = { by: by === 'machine' ? undefined : by, step, from, to };
-  const query = Object.entries(given).filter(([, value]) => value !== undefined);
-  const search = `?${new URLSearchParams(query as [string, string][])}`;
+  const search = `?${toQuery({ by: by === 'machine' ? undefined : by, step, from, to })}`;
   if (csv) return print(await client.download(`/dashboard/api/usage.csv${search}`));
   const summary = await client.get<UsageSummary>(`/dashboard/api/usage${search}`);
   const machines = await readMachineTotal(client, summary);
@@ -72,41 +70,32 @@ async function print({ body }: Response): Promise<null> {
 
 async function readMachines(client: Client, { from, to }: UsageSummary) {
   const data = await listAll<InstanceUsage>(client, machinesPath, { query: { from, to } });
-  const rows = data.map(({ name, instance_id: id, instance_type: type, ...machine }) => [
-    name ?? id,
-    type,
-    machine.region,
-    machine.status,
-    toHours(machine.seconds / 3600),
-    toMoney(machine.cents / 100),
-  ]);
-  const table = toTable('machines', ['MACHINE', 'TYPE', 'REGION', 'STATUS', 'HOURS', 'COST'], rows);
+  const table = toTable('machines', data, {
+    MACHINE: ({ name, instance_id: id }) => name ?? id,
+    TYPE: ({ instance_type: type }) => type,
+    REGION: ({ region }) => region,
+    STATUS: ({ status }) => status,
+    HOURS: ({ seconds }) => toHours(seconds / 3600),
+    COST: ({ cents }) => toMoney(cents / 100),
+  });
   return { data, table };
 }
 
 function toModelTable({ data, step, by }: UsageSummary) {
-  const isGrouped = by !== 'none';
-  const headers = ['REQUESTS', 'ERRORS', 'CANCELED', 'TOKENS IN', 'CACHED', 'TOKENS OUT', 'FIRST'];
-  const table = toTable(
-    'requests',
-    [step === 'day' ? 'DAY' : 'HOUR', ...(isGrouped ? [by.toUpperCase()] : []), ...headers, 'COST'],
-    data.map((bucket) => [
-      bucket.start.slice(0, step === 'day' ? 10 : 16).replace('T', ' '),
-      ...(isGrouped ? [bucket.label ?? bucket.group ?? (by === 'key' ? 'signed in' : '-')] : []),
-      ...toCells(bucket),
-    ]),
-    ['CANCELED', 'CACHED', 'FIRST'],
-  );
-  return { data, table };
+  const isByDay = step === 'day';
+  const group = ({ label, group }: UsageBucket) =>
+    label ?? group ?? (by === 'key' ? 'signed in' : '-');
+  const columns: Columns<UsageBucket> = {
+    [isByDay ? 'DAY' : 'HOUR']: ({ start }) => start.slice(0, isByDay ? 10 : 16).replace('T', ' '),
+    ...(by === 'none' ? {} : { [by.toUpperCase()]: group }),
+    REQUESTS: ({ requests }) => String(requests),
+    ERRORS: ({ errors }) => String(errors),
+    CANCELED: ({ aborted }) => String(aborted),
+    'TOKENS IN': ({ prompt_tokens }) => String(prompt_tokens),
+    CACHED: ({ cached_tokens }) => String(cached_tokens),
+    'TOKENS OUT': ({ completion_tokens }) => String(completion_tokens),
+    FIRST: ({ first_token_ms: ms }) => (ms === null ? '-' : toDuration(ms)),
+    COST: ({ cost }) => toMoney(cost),
+  };
+  return { data, table: toTable('requests', data, columns, ['CANCELED', 'CACHED', 'FIRST']) };
 }
-
-const toCells = (bucket: UsageBucket) => [
-  String(bucket.requests),
-  String(bucket.errors),
-  String(bucket.aborted),
-  String(bucket.prompt_tokens),
-  String(bucket.cached_tokens),
-  String(bucket.completion_tokens),
-  bucket.first_token_ms === null ? '-' : toDuration(bucket.first_token_ms),
-  toMoney(bucket.cost),
-];
