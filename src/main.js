@@ -20,4 +20,15 @@ enableCompileCache({ directory, portable: true });
 
 await import('#lib/memory/v8-tick-shape-workaround.ts');
 const { runCli } = await import('#cli/program.ts');
-process.exit(await runCli(process.argv));
+const exitCode = await runCli(process.argv);
+// An exit drops what a pipe has not taken yet.
+await Promise.all([flush(process.stdout), flush(process.stderr)]);
+process.exit(exitCode);
+
+/** Resolves once everything is written, or the reader has closed its end. */
+function flush(/** @type {NodeJS.WriteStream} */ stream) {
+  return new Promise((done) => {
+    stream.once('error', done);
+    stream.write('', done);
+  });
+}
