@@ -10,7 +10,8 @@ import { createUsageRequests } from '../src/accounts/usage/requests.ts';
 import { createUsageSummaries } from '../src/accounts/usage/summaries.ts';
 import { createUsageWriter } from '../src/accounts/usage/writer.ts';
 import { openDatabase, sqliteFile } from '../src/db/open.ts';
-import type { Database, UsageRequestRow } from '../src/db/tables/tables.ts';
+import type { Database } from '../src/db/tables/tables.ts';
+import type { UsageRequestRow } from '../src/db/tables/usage-rows.ts';
 import { createIdSequence, newId } from '../src/lib/ids.ts';
 
 const rows = Number(process.argv[2] ?? 1_000_000);

@@ -3,7 +3,7 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { openExistingDatabase } from '#db/open.ts';
-import type { ApiKeyRow } from '#db/tables/tables.ts';
+import type { ApiKeyRow } from '#db/tables/account-rows.ts';
 import { bothDatabases } from '#test/support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 

@@ -3,7 +3,8 @@
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, PresetRow } from '#db/tables/tables.ts';
+import type { PresetRow } from '#db/tables/account-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { conflict, invalidBody, notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import type { NewPreset } from './schema.ts';

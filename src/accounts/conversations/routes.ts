@@ -7,7 +7,7 @@ import { type Authenticator, requireRole, sessionOf } from '#accounts/authentica
 import { accountsErrorFormat } from '#accounts/errors.ts';
 import { toPageOptions } from '#accounts/paging.ts';
 import { IdParams } from '#accounts/schema.ts';
-import type { PresetRow } from '#db/tables/tables.ts';
+import type { PresetRow } from '#db/tables/account-rows.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import type { Conversations, SummaryRow } from './conversations.ts';
 import type { Presets } from './presets.ts';

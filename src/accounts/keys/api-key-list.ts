@@ -2,7 +2,8 @@
 
 import { sql } from 'kysely';
 import { newestFirst, type Page, type PageOptions, readPage } from '#accounts/paging.ts';
-import type { ApiKeyRow, Database, Tx } from '#db/tables/tables.ts';
+import type { ApiKeyRow } from '#db/tables/account-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 
 export interface ListedApiKey extends ApiKeyRow {
   /** Null for a key that the server created, and if the person is no longer a member. */

@@ -10,7 +10,8 @@ import { type Scope, type SessionPrincipal, scopes } from '#accounts/principal.t
 import type { Limits } from '#accounts/schema.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { ApiKeyRow, Database, Tx } from '#db/tables/tables.ts';
+import type { ApiKeyRow } from '#db/tables/account-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { forbidden, invalidBody, notFound } from '#lib/errors.ts';
 import { newId, randomAlphanumerics } from '#lib/ids.ts';

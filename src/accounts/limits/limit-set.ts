@@ -3,7 +3,7 @@
 
 import type { Limits as WireLimits } from '#accounts/schema.ts';
 import { toDollars } from '#accounts/usage/dollars.ts';
-import type { LimitColumns } from '#db/tables/tables.ts';
+import type { LimitColumns } from '#db/tables/account-rows.ts';
 
 export interface LimitSet {
   readonly requestsPerMinute: number | null;

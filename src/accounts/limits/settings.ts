@@ -12,7 +12,8 @@ import {
 } from '#accounts/usage/monthly-spend.ts';
 import { toMonth, toMonthEnd } from '#accounts/usage/periods.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, LimitColumns, Tx } from '#db/tables/tables.ts';
+import type { LimitColumns } from '#db/tables/account-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { createLookupCache } from '#lib/memory/caches.ts';

@@ -4,7 +4,8 @@
 import type { Audit } from '#accounts/audit/audit.ts';
 import { newestFirst, type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { Role, SessionPrincipal } from '#accounts/principal.ts';
-import type { Database, SessionRow, Tx } from '#db/tables/tables.ts';
+import type { SessionRow } from '#db/tables/account-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';

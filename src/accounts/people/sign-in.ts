@@ -4,7 +4,8 @@
 import { type Actor, type Audit, system } from '#accounts/audit/audit.ts';
 import { type LimitSet, toColumns, unlimited } from '#accounts/limits/limit-set.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
-import type { Database, Tx, UserRow } from '#db/tables/tables.ts';
+import type { UserRow } from '#db/tables/account-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { conflict, invalidBody, Refusal, rateLimited } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';

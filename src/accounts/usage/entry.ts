@@ -1,6 +1,6 @@
 // The row of one running request: what is known so far, and its end.
 
-import type { UsageRequestRow } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { type Indexed, notListed } from '#lib/memory/indexed-list.ts';
 
 export interface UsageFacts {

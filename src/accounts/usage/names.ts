@@ -3,7 +3,7 @@
 // has left the table. Imports no Kysely, because the writer's thread runs it on SQLite.
 
 import type { RawTx } from '#db/raw.ts';
-import type { StoredUsageRow, UsageNameRow, UsageRequestRow } from '#db/tables/tables.ts';
+import type { StoredUsageRow, UsageNameRow, UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { createUpsert } from './upsert.ts';
 
 export const dayMs = 86_400_000;

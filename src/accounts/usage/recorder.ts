@@ -2,7 +2,8 @@
 // one row in one write. A long one is written about once a second, so that a killed server loses little of it.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Database, UsageRequestRow } from '#db/tables/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isDatabaseUnavailable } from '#lib/errors.ts';

@@ -1,7 +1,7 @@
 // Numbers from the newest request rows: what happens now, and percentiles of times, which sums by the hour can't
 // hold. A query reads at most 2,000 rows by an index.
 
-import type { StoredUsageRow } from '#db/tables/tables.ts';
+import type { StoredUsageRow } from '#db/tables/usage-rows.ts';
 import type { RequestFilter, UsageRequests } from './requests.ts';
 import type { Percentiles, UsageLatency, UsageLive } from './schema.ts';
 

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { createPrivately } from '#db/sqlite/sqlite.ts';
 import { openSqlite, type SqliteConnection } from '#db/sqlite/sqlite-connection.ts';
-import type { UsageRequestRow } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 
 export interface Spool {
   /** Number of rows that wait, without those set aside. It is kept in memory: reading it costs nothing. */

@@ -3,7 +3,12 @@
 // neither changed nor counted again. Imports no Kysely, because the writer's thread runs it on SQLite.
 
 import type { RawTx } from '#db/raw.ts';
-import type { SpendRow, StoredUsageRow, UsageHourRow, UsageRequestRow } from '#db/tables/tables.ts';
+import type {
+  SpendRow,
+  StoredUsageRow,
+  UsageHourRow,
+  UsageRequestRow,
+} from '#db/tables/usage-rows.ts';
 import { toRequestRows, toStoredRows } from './names.ts';
 import { hourMs, toMonth } from './periods.ts';
 import { addEach, createUpsert, type UpsertOptions } from './upsert.ts';

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { RawTx } from '#db/raw.ts';
 import { openSqlite } from '#db/sqlite/sqlite-connection.ts';
-import type { UsageRequestRow } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { ready } from '#lib/async/thread.ts';
 import { writeBatch } from './write-batch.ts';
 import type { WriteResult } from './writer.ts';

@@ -3,7 +3,8 @@
 
 import assert from 'node:assert';
 import { toRawTx } from '#db/raw.ts';
-import type { Database, UsageRequestRow } from '#db/tables/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { createThread } from '#lib/async/thread.ts';
 import { writeBatch } from './write-batch.ts';
 

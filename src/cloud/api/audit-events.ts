@@ -4,7 +4,8 @@ import { sql } from 'kysely';
 import { invalidParameters } from '#cloud/errors.ts';
 import type { AuditEvent, AuditEventQuery } from '#cloud/schema.ts';
 import { toEventTime } from '#cloud/wire.ts';
-import type { AuditEventRow, Database } from '#db/tables/tables.ts';
+import type { AuditEventRow } from '#db/tables/account-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 
 export interface AuditEvents {
   page(

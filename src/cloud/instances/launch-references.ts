@@ -9,8 +9,8 @@ import {
 import { toMountPoint, toPlainPath } from '#cloud/resources/mount-point.ts';
 import type { Launch } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire.ts';
-import type { FilesystemRow } from '#db/tables/cloud-rows.ts';
-import type { SshKeyRow, Tx } from '#db/tables/tables.ts';
+import type { FilesystemRow, SshKeyRow } from '#db/tables/cloud-rows.ts';
+import type { Tx } from '#db/tables/tables.ts';
 
 type Home = Pick<FilesystemRow, 'host_id' | 'node'>;
 

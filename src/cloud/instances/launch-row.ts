@@ -5,8 +5,8 @@ import type { Images } from '#cloud/placement/images.ts';
 import type { Offer } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
 import type { Launch, Tag } from '#cloud/schema.ts';
-import type { InstanceRow } from '#db/tables/cloud-rows.ts';
-import type { SshKeyRow, Tx } from '#db/tables/tables.ts';
+import type { InstanceRow, SshKeyRow } from '#db/tables/cloud-rows.ts';
+import type { Tx } from '#db/tables/tables.ts';
 
 /** A null region is any region. Without an SSH key nobody may log in. */
 export type LaunchInput = Omit<Launch, 'region_name'> & { readonly region_name: string | null };

@@ -15,7 +15,8 @@ import {
 import type { NewSshKey, SshKey } from '#cloud/schema.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
-import type { Database, SshKeyRow, Tx } from '#db/tables/tables.ts';
+import type { SshKeyRow } from '#db/tables/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { InvalidKey, type PublicKey, parsePublicKey } from '#lib/secrets/openssh.ts';

@@ -177,3 +177,16 @@ export interface InstanceRulesetRow {
 export interface TurnRow {
   name: string;
 }
+
+export interface SshKeyRow {
+  id: string;
+  account_id: string;
+  name: string;
+  /** One OpenSSH line. */
+  public_key: string;
+  /** `SHA256:...`, as ssh-keygen prints it. */
+  fingerprint: string;
+  created_at: number;
+  /** 1 if the private key was generated and handed out here. */
+  is_generated: number;
+}

@@ -2,7 +2,8 @@
 // concurrent changes run one after the other.
 
 import { sql } from 'kysely';
-import type { BackendRow, Database, Tx } from '#db/tables/tables.ts';
+import type { BackendRow } from '#db/tables/model-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';

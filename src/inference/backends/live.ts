@@ -4,7 +4,8 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
-import type { BackendRow, Database, Tx } from '#db/tables/tables.ts';
+import type { BackendRow } from '#db/tables/model-rows.ts';
+import type { Database, Tx } from '#db/tables/tables.ts';
 import { standInNames } from '#inference/models/builtin-models.ts';
 import { type Catalog, getModel } from '#inference/models/catalog.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';

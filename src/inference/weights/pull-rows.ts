@@ -2,7 +2,8 @@
 
 import type { ExpressionBuilder } from 'kysely';
 import { Lease, type LeaseOptions, released } from '#db/lease.ts';
-import type { Database, Tables, Tx, WeightPullRow } from '#db/tables/tables.ts';
+import type { WeightPullRow } from '#db/tables/model-rows.ts';
+import type { Database, Tables, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import type { Manifest } from './store.ts';

@@ -2,7 +2,8 @@
 // killed at any moment.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Database, WeightPullRow } from '#db/tables/tables.ts';
+import type { WeightPullRow } from '#db/tables/model-rows.ts';
+import type { Database } from '#db/tables/tables.ts';
 import { WakeableTask } from '#lib/async/wakeable-task.ts';
 import { isDiskFullCode, readFreeBytes } from '#lib/computer/disk-space.ts';
 import type { RetryRules } from '#lib/growing-file.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
 import { openDatabase } from '#db/open.ts';
-import type { UsageRequestRow } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
 import { makeFolder, type RunningProcess, serveMillrace } from '#test/support/process.ts';
 import { propertySeed } from '#test/support/property-seed.ts';

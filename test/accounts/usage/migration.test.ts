@@ -13,7 +13,8 @@ import { up as addReserved } from '#db/migrations/0010-reserved-usage.ts';
 import { up as addNames } from '#db/migrations/0013-usage-names.ts';
 import { createPostgresDialect } from '#db/postgres/postgres.ts';
 import { createSqliteDialect } from '#db/sqlite/sqlite.ts';
-import type { Database, Tables, UsageRequestRow } from '#db/tables/tables.ts';
+import type { Database, Tables } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { bothDatabases, createDatabase } from '#test/support/databases.ts';
 import { accountId, endedRow, insertRows, readRows } from '#test/support/usage/usage.ts';
 

@@ -15,7 +15,8 @@ import type {
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { openDatabase } from '#db/open.ts';
-import type { Database, UsageRequestRow } from '#db/tables/tables.ts';
+import type { Database } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { bothDatabases } from '#test/support/databases.ts';
 import { explain } from '#test/support/explain.ts';
 import { type SessionFetch, startTestServer } from '#test/support/server.ts';

@@ -11,7 +11,7 @@ import { createOutageWriter } from '#accounts/usage/outage-writer.ts';
 import { openSpool } from '#accounts/usage/spool.ts';
 import { createUsageWriter, type UsageWriter } from '#accounts/usage/writer.ts';
 import { openDatabase } from '#db/open.ts';
-import type { UsageRequestRow } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import {
   createDatabase as createTestDatabase,
   noPostgres,

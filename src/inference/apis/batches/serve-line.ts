@@ -4,7 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { OpenEntry, type UsageFacts } from '#accounts/usage/entry.ts';
 import type { BatchRow } from '#db/tables/batch-rows.ts';
-import type { UsageRequestRow } from '#db/tables/tables.ts';
+import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { toHeaderObject } from '#http/response-headers.ts';
 import type { ListedEndpoint } from '#inference/apis/apis.ts';
 import { KeptDelivery } from '#inference/delivery.ts';
