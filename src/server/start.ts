@@ -4,7 +4,7 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { toJoinLink } from '#accounts/routes.ts';
+import { toJoinLink } from '#accounts/people/member-routes.ts';
 import type { LoadedConfig } from '#config/load.ts';
 import { kindOf } from '#inference/weights/bindings.ts';
 import { type Clock, systemClock } from '#lib/clock.ts';

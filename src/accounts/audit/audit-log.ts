@@ -2,8 +2,8 @@
 
 import { sql } from 'kysely';
 import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
-import { parseTime } from '#accounts/parse-time.ts';
 import type { AuditEvent } from '#accounts/schema.ts';
+import { parseTime } from '#accounts/wire-time.ts';
 import type { Database } from '#db/tables/tables.ts';
 import { toReadable } from '#lib/text/email.ts';
 

@@ -5,8 +5,8 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Authenticator, sessionOf } from '#accounts/authenticate.ts';
 import { toPageOptions } from '#accounts/paging.ts';
-import { parseOptionalTime } from '#accounts/parse-time.ts';
 import { IdParams } from '#accounts/schema.ts';
+import { parseOptionalTime, toTime } from '#accounts/wire-time.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody, notFound } from '#lib/errors.ts';
 import { toCsv } from './csv.ts';
@@ -125,8 +125,6 @@ function attach(reply: FastifyReply, name: string, { from, to }: { from: number;
     .type('text/csv; charset=utf-8')
     .header('content-disposition', `attachment; filename="${file}"`);
 }
-
-const toTime = (ms: number) => new Date(ms).toISOString();
 
 const bucketColumns: readonly (keyof UsageBucket)[] = [
   'start',

@@ -1,4 +1,4 @@
-// Parses a time in a query.
+// Times of requests and responses: ISO 8601 there, milliseconds since the epoch here.
 
 import { invalidBody } from '#lib/errors.ts';
 
@@ -11,3 +11,5 @@ export function parseTime(name: string, text: string): number {
 
 export const parseOptionalTime = (name: string, text: string | undefined) =>
   text === undefined ? undefined : parseTime(name, text);
+
+export const toTime = (ms: number): string => new Date(ms).toISOString();

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseOptionalTime, parseTime } from '#accounts/parse-time.ts';
+import { parseOptionalTime, parseTime } from '#accounts/wire-time.ts';
 
 test('a leap second is refused, and the error names the parameter', () => {
   assert.throws(() => parseOptionalTime('at', '2016-12-31T23:59:60Z'), {
