@@ -15,19 +15,19 @@ import {
   IdParams,
   NewFirewallRules,
   NewRuleset,
-  ok,
   Ruleset,
   RulesetChange,
 } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
+import { operationsOf } from './operation.ts';
 
 export interface FirewallRouteParts {
   firewall: Pick<AccountFirewall, 'accountRules' | 'setAccountRules'>;
   rulesets: Rulesets;
 }
 
-const tags = ['Firewall'];
+const operation = operationsOf('Firewall');
 
 export function firewallRoutes(scope: FastifyInstance, parts: FirewallRouteParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
@@ -35,21 +35,14 @@ export function firewallRoutes(scope: FastifyInstance, parts: FirewallRouteParts
 
   app.get(
     '/firewall-rules',
-    { schema: { tags, summary: 'List the rules of the account', response: ok(FirewallRules) } },
+    operation('List the rules of the account', FirewallRules),
     async (request) => ({
       data: (await firewall.accountRules(principalOf(request).accountId)).map(toShown),
     }),
   );
   app.put(
     '/firewall-rules',
-    {
-      schema: {
-        tags,
-        summary: 'Replace the rules of the account',
-        body: NewFirewallRules,
-        response: ok(FirewallRules),
-      },
-    },
+    operation('Replace the rules of the account', FirewallRules, { body: NewFirewallRules }),
     async (request) => {
       const rules = await firewall.setAccountRules(principalOf(request), request.body.data, 'data');
       return { data: rules.map(toShown) };
@@ -57,21 +50,14 @@ export function firewallRoutes(scope: FastifyInstance, parts: FirewallRouteParts
   );
   app.get(
     '/firewall-rulesets/global',
-    { schema: { tags, summary: 'Get the global ruleset', response: ok(GlobalRuleset) } },
+    operation('Get the global ruleset', GlobalRuleset),
     async (request) => ({
       data: toGlobal(await firewall.accountRules(principalOf(request).accountId)),
     }),
   );
   app.patch(
     '/firewall-rulesets/global',
-    {
-      schema: {
-        tags,
-        summary: 'Change the global ruleset',
-        body: GlobalRulesetChange,
-        response: ok(GlobalRuleset),
-      },
-    },
+    operation('Change the global ruleset', GlobalRuleset, { body: GlobalRulesetChange }),
     async (request) => {
       const { rules } = request.body;
       const principal = principalOf(request);
@@ -89,32 +75,24 @@ function rulesetRoutes(scope: FastifyInstance, rulesets: Rulesets): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   app.get(
     '/firewall-rulesets',
-    { schema: { tags, summary: 'List rulesets', response: ok(Type.Array(Ruleset)) } },
+    operation('List rulesets', Type.Array(Ruleset)),
     async (request) => ({ data: await rulesets.list(principalOf(request).accountId) }),
   );
   app.post(
     '/firewall-rulesets',
-    { schema: { tags, summary: 'Create a ruleset', body: NewRuleset, response: ok(Ruleset) } },
+    operation('Create a ruleset', Ruleset, { body: NewRuleset }),
     async (request) => ({ data: await rulesets.create(principalOf(request), request.body) }),
   );
   app.get(
     '/firewall-rulesets/:id',
-    { schema: { tags, summary: 'Get a ruleset', params: IdParams, response: ok(Ruleset) } },
+    operation('Get a ruleset', Ruleset, { params: IdParams }),
     async (request) => ({
       data: await rulesets.get(principalOf(request).accountId, toId(request.params.id)),
     }),
   );
   app.patch(
     '/firewall-rulesets/:id',
-    {
-      schema: {
-        tags,
-        summary: 'Change a ruleset',
-        params: IdParams,
-        body: RulesetChange,
-        response: ok(Ruleset),
-      },
-    },
+    operation('Change a ruleset', Ruleset, { params: IdParams, body: RulesetChange }),
     async (request) => ({
       data: await rulesets.update(principalOf(request), toId(request.params.id), request.body),
     }),
@@ -122,12 +100,7 @@ function rulesetRoutes(scope: FastifyInstance, rulesets: Rulesets): void {
   app.delete(
     '/firewall-rulesets/:id',
     {
-      schema: {
-        tags,
-        summary: 'Delete a ruleset that no instance uses',
-        params: IdParams,
-        response: ok(Type.Object({})),
-      },
+      ...operation('Delete a ruleset that no instance uses', Type.Object({}), { params: IdParams }),
       // The global ruleset can't be deleted: a 405, as for any other method that it lacks.
       preValidation: async (request, reply) => {
         if (request.params.id === 'global') return reply.callNotFound();

@@ -16,10 +16,10 @@ import {
   InstanceTypes,
   Launch,
   LaunchedIds,
-  ok,
 } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
+import { operationsOf } from './operation.ts';
 
 export interface InstanceRouteParts {
   offers(): Offers;
@@ -28,7 +28,7 @@ export interface InstanceRouteParts {
   launch: LaunchInstance;
 }
 
-const tags = ['Instances'];
+const operation = operationsOf('Instances');
 
 export function instanceRoutes(scope: FastifyInstance, parts: InstanceRouteParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
@@ -36,47 +36,34 @@ export function instanceRoutes(scope: FastifyInstance, parts: InstanceRouteParts
 
   app.get(
     '/instance-types',
-    {
-      schema: {
-        tags,
-        summary: 'List instance types and where they have capacity',
-        response: ok(InstanceTypes),
-      },
-    },
+    operation('List instance types and where they have capacity', InstanceTypes),
     async () => ({ data: await listTypes(parts) }),
   );
   app.get(
     '/instances',
-    { schema: { tags, summary: 'List running instances', response: ok(Type.Array(Instance)) } },
+    operation('List running instances', Type.Array(Instance)),
     async (request) => ({ data: await instances.list(principalOf(request).accountId) }),
   );
   app.get(
     '/instances/:id',
-    { schema: { tags, summary: 'Get one instance', params: IdParams, response: ok(Instance) } },
+    operation('Get one instance', Instance, { params: IdParams }),
     async (request) => ({
       data: await instances.get(principalOf(request).accountId, toId(request.params.id)),
     }),
   );
   app.post(
     '/instances/:id',
-    {
-      schema: {
-        tags,
-        summary: 'Change the name and the tags of an instance',
-        params: IdParams,
-        body: InstanceChange,
-        response: ok(Instance),
-      },
-    },
+    operation('Change the name and the tags of an instance', Instance, {
+      params: IdParams,
+      body: InstanceChange,
+    }),
     async (request) => ({
       data: await instances.change(principalOf(request), toId(request.params.id), request.body),
     }),
   );
   app.post(
     '/instance-operations/launch',
-    {
-      schema: { tags, summary: 'Launch an instance', body: Launch, response: ok(LaunchedIds) },
-    },
+    operation('Launch an instance', LaunchedIds, { body: Launch }),
     async (request) => ({
       data: { instance_ids: [await launch(principalOf(request), request.body)] },
     }),
@@ -90,14 +77,11 @@ function operationRoutes(scope: FastifyInstance, instances: Instances): void {
 
   app.post(
     '/instance-operations/restart',
-    {
-      schema: {
-        tags,
-        summary: 'Restart instances; they keep their disks and addresses',
-        body: InstanceIds,
-        response: ok(Type.Object({ restarted_instances: listed })),
-      },
-    },
+    operation(
+      'Restart instances; they keep their disks and addresses',
+      Type.Object({ restarted_instances: listed }),
+      { body: InstanceIds },
+    ),
     async (request) => {
       const ids = request.body.instance_ids.map(toId);
       const restarted = await instances.restart(principalOf(request), ids, 'restart');
@@ -106,14 +90,9 @@ function operationRoutes(scope: FastifyInstance, instances: Instances): void {
   );
   app.post(
     '/instance-operations/power-cycle',
-    {
-      schema: {
-        tags,
-        summary: 'Turn instances off and on again',
-        body: InstanceIds,
-        response: ok(Type.Object({ power_cycled_instances: listed })),
-      },
-    },
+    operation('Turn instances off and on again', Type.Object({ power_cycled_instances: listed }), {
+      body: InstanceIds,
+    }),
     async (request) => {
       const ids = request.body.instance_ids.map(toId);
       const cycled = await instances.restart(principalOf(request), ids, 'power-cycle');
@@ -122,14 +101,11 @@ function operationRoutes(scope: FastifyInstance, instances: Instances): void {
   );
   app.post(
     '/instance-operations/terminate',
-    {
-      schema: {
-        tags,
-        summary: 'Terminate instances; their disks are deleted, their filesystems are kept',
-        body: InstanceIds,
-        response: ok(Type.Object({ terminated_instances: listed })),
-      },
-    },
+    operation(
+      'Terminate instances; their disks are deleted, their filesystems are kept',
+      Type.Object({ terminated_instances: listed }),
+      { body: InstanceIds },
+    ),
     async (request) => {
       const ids = request.body.instance_ids.map(toId);
       const terminated = await instances.terminate(principalOf(request), ids);

@@ -18,7 +18,6 @@ import {
   Image,
   NewFilesystem,
   NewSshKey,
-  ok,
   Region,
   SshKey,
 } from '#cloud/schema.ts';
@@ -32,6 +31,7 @@ import type { AuditEvents } from './audit-events.ts';
 import { type FirewallRouteParts, firewallRoutes } from './firewall-routes.ts';
 import { type InstanceRouteParts, instanceRoutes } from './instance-routes.ts';
 import { type CloudLimits, limitRequests } from './limits.ts';
+import { operationsOf } from './operation.ts';
 import { supportRoutes } from './support-routes.ts';
 
 export interface CloudRouteParts {
@@ -75,34 +75,18 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudRouteParts): voi
 
 function sshKeyRoutes(scope: FastifyInstance, sshKeys: SshKeys): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const tags = ['SSH keys'];
-  app.get(
-    '/ssh-keys',
-    { schema: { tags, summary: 'List SSH keys', response: ok(Type.Array(SshKey)) } },
-    async (request) => ({ data: await sshKeys.list(principalOf(request).accountId) }),
-  );
+  const operation = operationsOf('SSH keys');
+  app.get('/ssh-keys', operation('List SSH keys', Type.Array(SshKey)), async (request) => ({
+    data: await sshKeys.list(principalOf(request).accountId),
+  }));
   app.post(
     '/ssh-keys',
-    {
-      schema: {
-        tags,
-        summary: 'Add an SSH key, or generate one',
-        body: NewSshKey,
-        response: ok(SshKey),
-      },
-    },
+    operation('Add an SSH key, or generate one', SshKey, { body: NewSshKey }),
     async (request) => ({ data: await sshKeys.add(principalOf(request), request.body) }),
   );
   app.delete(
     '/ssh-keys/:id',
-    {
-      schema: {
-        tags,
-        summary: 'Delete an SSH key',
-        params: IdParams,
-        response: ok(Type.Object({})),
-      },
-    },
+    operation('Delete an SSH key', Type.Object({}), { params: IdParams }),
     async (request) => {
       await sshKeys.remove(principalOf(request), toId(request.params.id));
       return { data: {} };
@@ -113,34 +97,24 @@ function sshKeyRoutes(scope: FastifyInstance, sshKeys: SshKeys): void {
 /** The contract has two spellings: lists have a hyphen, changes don't. */
 function filesystemRoutes(scope: FastifyInstance, filesystems: Filesystems): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const tags = ['Filesystems'];
+  const operation = operationsOf('Filesystems');
   app.get(
     '/file-systems',
-    { schema: { tags, summary: 'List filesystems', response: ok(Type.Array(Filesystem)) } },
+    operation('List filesystems', Type.Array(Filesystem)),
     async (request) => ({ data: await filesystems.list(principalOf(request).accountId) }),
   );
   app.post(
     '/filesystems',
-    {
-      schema: {
-        tags,
-        summary: 'Create a filesystem',
-        body: NewFilesystem,
-        response: ok(Filesystem),
-      },
-    },
+    operation('Create a filesystem', Filesystem, { body: NewFilesystem }),
     async (request) => ({ data: await filesystems.create(principalOf(request), request.body) }),
   );
   app.delete(
     '/filesystems/:id',
-    {
-      schema: {
-        tags,
-        summary: 'Delete a filesystem and its contents',
-        params: IdParams,
-        response: ok(Type.Object({ deleted_ids: Type.Array(Type.String()) })),
-      },
-    },
+    operation(
+      'Delete a filesystem and its contents',
+      Type.Object({ deleted_ids: Type.Array(Type.String()) }),
+      { params: IdParams },
+    ),
     async (request) => {
       const id = toId(request.params.id);
       await filesystems.remove(principalOf(request), id);
@@ -151,22 +125,18 @@ function filesystemRoutes(scope: FastifyInstance, filesystems: Filesystems): voi
 
 function catalogRoutes(scope: FastifyInstance, images: Images, auditEvents: AuditEvents): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const tags = ['Catalog'];
-  app.get(
-    '/images',
-    { schema: { tags, summary: 'List images', response: ok(Type.Array(Image)) } },
-    async () => ({ data: images.list() }),
-  );
-  app.get(
-    '/regions',
-    { schema: { tags, summary: 'List regions', response: ok(Type.Array(Region)) } },
-    async () => ({ data: [...regions] }),
-  );
+  const operation = operationsOf('Catalog');
+  app.get('/images', operation('List images', Type.Array(Image)), async () => ({
+    data: images.list(),
+  }));
+  app.get('/regions', operation('List regions', Type.Array(Region)), async () => ({
+    data: [...regions],
+  }));
   app.get(
     '/audit-events',
     {
       schema: {
-        tags,
+        tags: ['Catalog'],
         summary: 'List audit events, newest first',
         querystring: AuditEventQuery,
         response: {

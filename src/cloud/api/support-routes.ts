@@ -16,10 +16,10 @@ import {
   MaintenanceEvents,
   NewFabric,
   NewTicket,
-  ok,
   TicketList,
   TicketParams,
 } from '#cloud/schema.ts';
+import { operationsOf } from './operation.ts';
 
 export function supportRoutes(scope: FastifyInstance): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
@@ -27,13 +27,10 @@ export function supportRoutes(scope: FastifyInstance): void {
   for (const path of ['/maintenance_events', '/maintenance-events']) {
     app.get(
       path,
-      {
-        schema: {
-          tags: ['Maintenance'],
-          summary: `List maintenance events${path.includes('-') ? '' : ' (older path)'}`,
-          response: ok(MaintenanceEvents),
-        },
-      },
+      operationsOf('Maintenance')(
+        `List maintenance events${path.includes('-') ? '' : ' (older path)'}`,
+        MaintenanceEvents,
+      ),
       async () => ({ data: { maintenance_events: [], page_token: null } }),
     );
   }
@@ -58,11 +55,9 @@ const ticketOperations: readonly (readonly [
 function ticketRoutes(scope: FastifyInstance): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const tags = ['Tickets'];
-  app.get(
-    '/tickets',
-    { schema: { tags, summary: 'List tickets', response: ok(TicketList) } },
-    async () => ({ data: { tickets: [], page_token: null } }),
-  );
+  app.get('/tickets', operationsOf('Tickets')('List tickets', TicketList), async () => ({
+    data: { tickets: [], page_token: null },
+  }));
   app.post('/tickets', { schema: { tags, summary: 'Create a ticket', body: NewTicket } }, () => {
     throw ticketsNotOffered();
   });
