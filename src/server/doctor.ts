@@ -20,6 +20,7 @@ import { createDiskSpace } from '#lib/computer/disk-space.ts';
 import { findModelObstacle } from '#lib/computer/llama-libraries.ts';
 import { StartError, toReason } from '#lib/start-error.ts';
 import { toUrl } from '#server/options/address.ts';
+import { toIsolation } from '#server/options/cloud.ts';
 
 export interface Check {
   readonly name: string;
@@ -129,7 +130,8 @@ async function isMillrace(config: Config): Promise<boolean> {
   }
 }
 
-async function checkMachines({ cloud }: Config, folder: string): Promise<Check[]> {
+async function checkMachines(config: Config, folder: string): Promise<Check[]> {
+  const { cloud } = config;
   if (cloud.driver !== 'sandbox')
     return named('Machines', async () => ok(`None here: cloud.driver is ${cloud.driver}.`));
   const probe = await mkdtemp(join(folder, '.doctor-')).catch(() => null);
@@ -137,10 +139,7 @@ async function checkMachines({ cloud }: Config, folder: string): Promise<Check[]
   if (probe === null) return [];
   try {
     for (const name of hostFolders) await mkdir(join(probe, name));
-    const host = await inspectHost(probe, {
-      isolation: cloud.isolation,
-      nested: cloud.nested_namespaces,
-    });
+    const host = await inspectHost(probe, toIsolation(config));
     if (host.obstacle !== null)
       return named('Namespaces', async () =>
         problem(

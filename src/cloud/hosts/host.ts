@@ -35,7 +35,7 @@ export interface HostExtras {
   readonly mig?: Readonly<
     Record<string, readonly { readonly uuid: string; readonly profile: string }[]>
   >;
-  /** The image for launches that name one the host doesn't have. */
+  /** The image of launches that name none. */
   readonly default_image?: string;
 }
 

@@ -48,6 +48,21 @@ export function toCloudOptions(config: Config, ownId: string | null): CloudOptio
   };
 }
 
+export const toIsolation = ({ cloud }: Config) => ({
+  isolation: cloud.isolation,
+  nested: cloud.nested_namespaces,
+});
+
+/** What the driver of this host needs to know. */
+export const toDriverOptions = (config: Config) => ({
+  ...toIsolation(config),
+  dataDir: config.data_dir,
+  shareOpt: config.cloud.share_opt,
+  reservedMemoryGib: config.cloud.reserved_memory_gib,
+  diskReserveGib: config.cloud.disk_reserve_gib,
+  filesystemGib: config.cloud.filesystem_gib,
+});
+
 export function toCloudLimits({ cloud }: Config) {
   if (!cloud.rate_limit) return { requests: null, launches: null };
   const toRate = (intervalMs: number, burst: number) => ({

@@ -10,6 +10,12 @@ import type { StoreOptions } from '#inference/apis/responses/stored/store.ts';
 import type { DiskSpace } from '#lib/computer/disk-space.ts';
 import { isSingleServer } from './single-server.ts';
 
+export const toSignInOptions = ({ accounts }: Config) => ({
+  sessionDays: accounts.session_days,
+  invitationDays: accounts.invitation_days,
+  loginAttempts: accounts.login_attempts,
+});
+
 /** Limits of keys created from now on. */
 export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.key);
 
@@ -29,6 +35,14 @@ export const toQueueLimits = ({ inference: { queue } }: Config) => ({
   maxLength: queue.length,
   maxWaitMs: queue.wait_seconds * 1000,
 });
+
+export const toBodyLimits = ({ inference }: Config) => ({
+  maxBodyBytes: inference.max_body_mib * 2 ** 20,
+  maxBodyValues: inference.max_body_values,
+});
+
+/** How often a stream without events shows that it lives. */
+export const toKeepAliveMs = ({ inference }: Config) => inference.keep_alive_seconds * 1000;
 
 /** Where nothing is configured, there is room for this many of the largest bodies. */
 const maxSizedBodies = 32;
@@ -50,6 +64,12 @@ export const toUsageRetention = ({ usage }: Config) => ({
   requestDays: usage.request_days,
   hourDays: usage.hour_days,
   maxRows: usage.max_rows,
+});
+
+export const toBatchOptions = ({ inference: { batches } }: Config) => ({
+  concurrency: batches.concurrency,
+  priceFactor: batches.price_factor,
+  maxLines: batches.max_lines,
 });
 
 /** The disk is known only if the database is on it. */

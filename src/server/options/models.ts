@@ -78,6 +78,13 @@ export function toStandIn({ inference }: Config) {
   return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
 }
 
+/** What every local model is run with. */
+export const toLocalOptions = ({ inference }: Config) => ({
+  idleMs: inference.idle_minutes * 60_000,
+  keepsStandby: inference.allow_sleep,
+  threads: inference.threads,
+});
+
 /** Bytes for all local models together. */
 export const toMemoryLimit = ({ inference }: Config) =>
   inference.memory_limit_gib === null ? totalmem() * 0.75 : inference.memory_limit_gib * 2 ** 30;

@@ -31,6 +31,7 @@ import {
   toKeyDefaults,
   toOtherServers,
   toOutageMs,
+  toSignInOptions,
   toSpoolBytes,
   toUsageRetention,
 } from '#server/options/limits.ts';
@@ -61,7 +62,7 @@ export function openAccounts(
     onRevoked: onRightsLost,
   });
   const throttle = createThrottle(db, clock);
-  const { session_days: sessionDays, invitation_days: invitationDays } = config.accounts;
+  const { sessionDays, invitationDays, loginAttempts } = toSignInOptions(config);
   const sessions = new Sessions(db, clock, audit, { sessionDays, onEnded: onRightsLost });
   const invitations = new Invitations(db, clock, audit, { invitationDays });
   const devices = createDevices(db, clock);
@@ -70,11 +71,7 @@ export function openAccounts(
     db,
     clock,
     { audit, sessions, devices, throttle, invitations, passwordResets },
-    {
-      loginAttempts: config.accounts.login_attempts,
-      accountLimits: toAccountDefaults(config),
-      passwordCost,
-    },
+    { loginAttempts, accountLimits: toAccountDefaults(config), passwordCost },
   );
   return {
     limitSettings,

@@ -7,7 +7,7 @@ import { BatchRunner, leaseMs } from '#inference/apis/batches/runner.ts';
 import { LineSlots } from '#inference/apis/batches/slots.ts';
 import { createFiles } from '#inference/apis/files/files.ts';
 import { newId } from '#lib/ids.ts';
-import { toFileLimits } from '#server/options/limits.ts';
+import { toBatchOptions, toFileLimits } from '#server/options/limits.ts';
 import type { Core } from './core.ts';
 import type { Models, Serving } from './inference.ts';
 
@@ -17,7 +17,7 @@ export function openBatches(
   { serve, router, bodies, responses }: Serving,
 ) {
   const { config, db, clock, disk, log } = core;
-  const { concurrency, price_factor: priceFactor, max_lines: maxLines } = config.inference.batches;
+  const { concurrency, priceFactor, maxLines } = toBatchOptions(config);
   const { maxBodyBytes: maxLineBytes, maxBodyValues: maxValues } = bodies.inference;
   const files = createFiles(db, clock, toFileLimits(config, disk));
   const { keepMs } = files.limits;

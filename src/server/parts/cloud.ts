@@ -4,7 +4,7 @@ import { createCloud } from '#cloud/cloud.ts';
 import { createDriver } from '#cloud/drivers/index.ts';
 import { createHostDrivers } from '#cloud/hosts/host-drivers.ts';
 import { readHostId } from '#cloud/hosts/own-host.ts';
-import { toCloudOptions } from '#server/options/cloud.ts';
+import { toCloudOptions, toDriverOptions } from '#server/options/cloud.ts';
 import type { Core } from './core.ts';
 
 export type OpenedCloud = Awaited<ReturnType<typeof openCloud>>;
@@ -20,16 +20,10 @@ export async function openCloud(core: Core) {
 }
 
 async function openOwnHost({ config, log }: Core) {
-  const { driver: name, isolation, nested_namespaces: nested } = config.cloud;
+  const { driver: name } = config.cloud;
   if (name === 'none') return null;
   const driver = await createDriver(name, {
-    dataDir: config.data_dir,
-    isolation,
-    nested,
-    shareOpt: config.cloud.share_opt,
-    reservedMemoryGib: config.cloud.reserved_memory_gib,
-    diskReserveGib: config.cloud.disk_reserve_gib,
-    filesystemGib: config.cloud.filesystem_gib,
+    ...toDriverOptions(config),
     log: (message) => log.info({ driver: name }, message),
   });
   return { hostId: readHostId(config.data_dir), driver };

@@ -36,14 +36,21 @@ import { createTraces, type Traces } from '#inference/serving/traces.ts';
 import { openWeights } from '#inference/weights/open.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 import type { Clock } from '#lib/clock.ts';
-import { toQueueLimits, toRoomBounds } from '#server/options/limits.ts';
+import {
+  toBodyLimits,
+  toKeepAliveMs,
+  toQueueLimits,
+  toRoomBounds,
+} from '#server/options/limits.ts';
 import {
   toBackendSettings,
   toCatalogSettings,
+  toLocalOptions,
   toMemoryLimit,
   toStandIn,
   toWeightsOptions,
 } from '#server/options/models.ts';
+import { toTraceOptions } from '#server/options/traces.ts';
 import type { Accounts, UsageParts } from './accounts.ts';
 import type { Core } from './core.ts';
 import { openResponses } from './responses.ts';
@@ -130,9 +137,7 @@ function openLocalEngine(
     // The built-in model is so small that a GPU would only be kept from larger ones and from machines.
     borrowGpu: model.modelPath === builtinModel.modelPath ? borrowNoGpu : shared.borrowGpu,
     findKernels: () => findKernels(config.data_dir),
-    idleMs: config.inference.idle_minutes * 60_000,
-    keepsStandby: config.inference.allow_sleep,
-    threads: config.inference.threads,
+    ...toLocalOptions(config),
     onEvent(event) {
       share.see(event);
       // The native library's output is not logged: it could quote the grammar of a prompt.
@@ -205,23 +210,21 @@ export async function openServing(
   };
 }
 
-async function openTraces({ telemetry }: Config): Promise<Traces | null> {
-  const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
-  return url === null ? null : createTraces({ url, headers, sampleRatio });
+async function openTraces(config: Config): Promise<Traces | null> {
+  const options = toTraceOptions(config);
+  return options === null ? null : createTraces(options);
 }
 
-const toKeepAliveMs = ({ inference }: Config) => inference.keep_alive_seconds * 1000;
-
 function openBodies(config: Config, clock: Clock, limits: RequestLimiter) {
-  const maxBodyBytes = config.inference.max_body_mib * 2 ** 20;
-  const maxBodyValues = config.inference.max_body_values;
+  const bodyLimits = toBodyLimits(config);
+  const { maxBodyBytes: maxBytes, maxBodyValues: maxValues } = bodyLimits;
   /** Shared by all APIs. */
   const room = new BodyRoom(toRoomBounds(config));
-  const thread = createBodyThread(clock, { maxBytes: maxBodyBytes, maxValues: maxBodyValues });
+  const thread = createBodyThread(clock, { maxBytes, maxValues });
   const largeBodies = createLargeBodies(limits, room, thread);
   return {
     room,
-    inference: { maxBodyBytes, maxBodyValues, largeBodies, keepAliveMs: toKeepAliveMs(config) },
+    inference: { ...bodyLimits, largeBodies, keepAliveMs: toKeepAliveMs(config) },
     close: () => thread.close(),
   };
 }

@@ -3,7 +3,8 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { NodeReport } from '#cloud/drivers/driver.ts';
-import { ensureFileHosts } from '#cloud/hosts/file-hosts.ts';
+import { ensureFileHosts, type FileHost } from '#cloud/hosts/file-hosts.ts';
+import { parseExtras } from '#cloud/hosts/host.ts';
 import type { Filesystem, Image, InstanceTypes } from '#cloud/schema.ts';
 import { startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
@@ -467,15 +468,17 @@ test('a host that hangs does not hold up the work on other hosts', async () => {
 test('hosts of the configuration file follow the file, and may not have the name of a server’s own host', async () => {
   const filed = { name: 'filed', region: 'us-east-1', url: 'https://127.0.0.1:9', pool: 'fast' };
   const cloud = await startCloud('sqlite');
-  const start = (hosts: (typeof filed)[]) => ensureFileHosts(cloud.db, cloud.clock, hosts);
+  const start = (hosts: FileHost[]) => ensureFileHosts(cloud.db, cloud.clock, hosts);
   const read = () =>
     cloud.db.selectFrom('hosts').selectAll().where('name', '=', 'filed').executeTakeFirstOrThrow();
   await start([filed]);
   const before = await read();
   await cloud.db.updateTable('hosts').set({ draining: 1 }).where('name', '=', 'filed').execute();
-  await start([{ ...filed, url: 'https://127.0.0.2:9' }]);
-  const { id, url, pool, draining } = await read();
+  await start([{ ...filed, url: 'https://127.0.0.2:9', default_image: 'lab' }]);
+  const after = await read();
+  const { id, url, pool, draining } = after;
   assert.deepEqual([id, url, pool, draining], [before.id, 'https://127.0.0.2:9', 'fast', 1]);
+  assert.equal(parseExtras(after).default_image, 'lab');
   await start([]);
   assert.equal((await read()).id, id, 'a host that left the file is kept: it may have instances');
   await assert.rejects(start([{ ...filed, name: 'here' }]), /own host/);
