@@ -4,7 +4,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { WeightPullRow } from '#db/tables/model-rows.ts';
 import type { Database } from '#db/tables/tables.ts';
-import { WakeableTask } from '#lib/async/wakeable-task.ts';
+import { ClaimLoop } from '#lib/async/claim-loop.ts';
 import { isDiskFullCode, readFreeBytes } from '#lib/computer/disk-space.ts';
 import type { RetryRules } from '#lib/growing-file.ts';
 import type { Bindings } from './bindings.ts';
@@ -37,45 +37,52 @@ interface Job {
   bytes: number;
   /** Why this process stopped it; null if it was cancelled or runs. */
   failure: PullError | null;
-  finished: Promise<void>;
 }
 
 export class Runner {
   readonly #parts: RunnerParts;
   readonly #options: RunnerOptions;
-  readonly #beatMs: number;
-  readonly #jobs = new Map<string, Job>();
-  /** Finds pulls that another process on this folder queued or left behind. */
-  readonly #timer: NodeJS.Timeout;
-  #stopping = false;
-  readonly #looking = new WakeableTask(() => this.#look());
+  readonly #loop: ClaimLoop<WeightPullRow, Job>;
 
   constructor(parts: RunnerParts, options: RunnerOptions) {
     this.#parts = parts;
     this.#options = options;
-    this.#beatMs = options.beatMs ?? 1_000;
-    this.#timer = setInterval(() => this.wake(), 5 * this.#beatMs).unref();
+    const { beatMs = 1_000 } = options;
+    this.#loop = new ClaimLoop({
+      maxJobs: options.concurrency,
+      // Finds pulls that another process on this folder queued or left behind.
+      lookMs: 5 * beatMs,
+      claim: () => parts.rows.claim(),
+      idOf: ({ id }) => id,
+      open: (row) => ({ controller: new AbortController(), bytes: row.bytes_done, failure: null }),
+      run: (row, job) => this.#run(row, job),
+      beat: {
+        everyMs: beatMs,
+        run: (row, job) => Promise.all([beat(parts, row.id, job), this.#stopAtReserve(row, job)]),
+      },
+      lookFailed: (error) => parts.log.error({ err: error }, 'looking for pulls failed'),
+    });
+    this.#loop.start();
   }
 
   get isStopping(): boolean {
-    return this.#stopping;
+    return this.#loop.isStopping;
   }
 
   /** Starts waiting pulls, as far as the concurrency limit allows. */
   wake(): void {
-    this.#looking.wake();
+    this.#loop.wake();
   }
 
   /** Bytes of a pull that runs here, more recent than its row. */
   bytesOf(id: string): number | undefined {
-    return this.#jobs.get(id)?.bytes;
+    return this.#loop.jobs.get(id)?.bytes;
   }
 
   /** Stops a pull that runs here. Resolves once it no longer touches its files. */
   async abort(id: string): Promise<void> {
-    const job = this.#jobs.get(id);
-    job?.controller.abort();
-    await job?.finished;
+    this.#loop.jobs.get(id)?.controller.abort();
+    await this.#loop.ended(id);
   }
 
   /** Throws if the disk has no room for the weights in addition to what other pulls still have to fetch. */
@@ -91,47 +98,14 @@ export class Runner {
 
   /** Returns every running pull to the queue, for the next start. */
   async stop(): Promise<void> {
-    this.#stopping = true;
-    clearInterval(this.#timer);
-    await this.#looking.ended();
-    const jobs = [...this.#jobs.values()];
-    for (const { controller } of jobs) controller.abort();
-    await Promise.all(jobs.map(({ finished }) => finished));
+    await this.#loop.stop();
+    for (const { controller } of this.#loop.jobs.values()) controller.abort();
+    await this.#loop.finished();
     await this.#parts.downloads.close();
-  }
-
-  async #look(): Promise<void> {
-    await this.#startWaiting().catch((error) =>
-      this.#parts.log.error({ err: error }, 'looking for pulls failed'),
-    );
-  }
-
-  async #startWaiting(): Promise<void> {
-    while (!this.#stopping && this.#jobs.size < this.#options.concurrency) {
-      const row = await this.#parts.rows.claim();
-      if (row === undefined) return;
-      const job: Job = {
-        controller: new AbortController(),
-        bytes: row.bytes_done,
-        failure: null,
-        finished: Promise.resolve(),
-      };
-      this.#jobs.set(row.id, job);
-      job.finished = this.#run(row, job).finally(() => {
-        this.#jobs.delete(row.id);
-        this.wake();
-      });
-    }
   }
 
   async #run(row: WeightPullRow, job: Job): Promise<void> {
     const { db, log, rows, bindings } = this.#parts;
-    const beating = setInterval(() => {
-      beat(this.#parts, row.id, job);
-      this.#stopAtReserve(row, job).catch((error) =>
-        log.warn({ err: error }, 'free space unknown'),
-      );
-    }, this.#beatMs);
     try {
       await this.#fetchAll(row, job);
       if (!(await rows.beat(row.id, row.bytes_total))) return;
@@ -144,8 +118,6 @@ export class Runner {
         // The lease expires by itself, and then a process retries the pull.
         log.error({ err: failure, pull_id: row.id }, 'a pull could not be recorded');
       });
-    } finally {
-      clearInterval(beating);
     }
   }
 
@@ -178,7 +150,7 @@ export class Runner {
   async #giveUp(row: PullRow, job: Job, error: unknown): Promise<void> {
     const { log, rows } = this.#parts;
     const bytesDone = job.bytes;
-    if (this.#stopping) {
+    if (this.isStopping) {
       await rows.leave(row.id, { state: 'queued', bytesDone });
     } else if (job.failure !== null || !job.controller.signal.aborted) {
       const reason = job.failure ?? error;
@@ -191,21 +163,24 @@ export class Runner {
   /** Other files may grow while weights are pulled, so the reserve is checked again all the time. */
   async #stopAtReserve(row: PullRow, job: Job): Promise<void> {
     const { folder, diskReserveBytes, freeBytes = readFreeBytes } = this.#options;
-    const free = await freeBytes(folder);
-    if (free >= diskReserveBytes) return;
-    job.failure = noSpace(row.bytes_total - job.bytes, free, diskReserveBytes);
-    job.controller.abort();
+    try {
+      const free = await freeBytes(folder);
+      if (free >= diskReserveBytes) return;
+      job.failure = noSpace(row.bytes_total - job.bytes, free, diskReserveBytes);
+      job.controller.abort();
+    } catch (error) {
+      this.#parts.log.warn({ err: error }, 'free space unknown');
+    }
   }
 }
 
-function beat({ rows, log }: RunnerParts, id: string, job: Job): void {
-  rows.beat(id, job.bytes).then(
-    (ours) => {
-      // The pull was cancelled through another process, or taken over after this one was silent for too long.
-      if (!ours) job.controller.abort();
-    },
-    (error) => log.warn({ err: error, pull_id: id }, 'a pull could not report its progress'),
-  );
+async function beat({ rows, log }: RunnerParts, id: string, job: Job): Promise<void> {
+  try {
+    // The pull was cancelled through another process, or taken over after this one was silent for too long.
+    if (!(await rows.beat(id, job.bytes))) job.controller.abort();
+  } catch (error) {
+    log.warn({ err: error, pull_id: id }, 'a pull could not report its progress');
+  }
 }
 
 function toSentence(error: unknown): string {

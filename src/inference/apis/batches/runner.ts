@@ -4,7 +4,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRow } from '#db/tables/batch-rows.ts';
 import { findEndpoint, type ListedEndpoint } from '#inference/apis/apis.ts';
-import { WakeableTask } from '#lib/async/wakeable-task.ts';
+import { ClaimLoop } from '#lib/async/claim-loop.ts';
 import { callerGone } from './line-faults.ts';
 import { type RunParts, runLines } from './run-lines.ts';
 import { type LineBounds, validateLines } from './validate.ts';
@@ -19,7 +19,6 @@ interface Job {
   readonly stop: AbortController;
   readonly pause: AbortController;
   readonly expire: AbortController;
-  finished: Promise<void>;
 }
 
 const maxBatches = 8;
@@ -33,89 +32,56 @@ export const leaseMs = 6_000;
 
 export class BatchRunner {
   readonly #parts: RunnerParts;
-  readonly #jobs = new Map<string, Job>();
-  #timer: NodeJS.Timeout | undefined;
-  readonly #looking = new WakeableTask(() => this.#look());
-  #isStopping = false;
+  readonly #loop: ClaimLoop<BatchRow, Job>;
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
+    this.#loop = new ClaimLoop({
+      maxJobs: maxBatches,
+      lookMs,
+      claim: () => this.#claim(),
+      idOf: ({ id }) => id,
+      open: toJob,
+      run: (row, job) => this.#run(row, job),
+      beat: { everyMs: beatMs, run: ({ id }, job) => this.#tryToBeat(id, job) },
+      lookFailed: (error) => parts.log.error({ err: error }, 'looking for batches failed'),
+    });
   }
 
   start(): void {
     if (this.#parts.concurrency === 0) return;
-    this.#timer = setInterval(() => this.wake(), lookMs).unref();
-    this.wake();
+    this.#loop.start();
+    this.#loop.wake();
   }
 
   /** Looks for batches to run. */
   wake(): void {
-    if (this.#timer === undefined) return;
-    this.#looking.wake();
+    this.#loop.wake();
   }
 
   /** Starts no further line. Lines in flight may finish until `graceMs` have passed. Then all leases are given back. */
   async stop(graceMs: number): Promise<void> {
-    this.#isStopping = true;
-    clearInterval(this.#timer);
-    await this.#looking.ended();
-    const jobs = [...this.#jobs.values()];
+    await this.#loop.stop();
+    const jobs = [...this.#loop.jobs.values()];
     for (const { pause } of jobs) pause.abort();
     const cut = setTimeout(() => {
       for (const { stop } of jobs) stop.abort();
     }, graceMs);
-    await Promise.all(jobs.map(({ finished }) => finished));
+    await this.#loop.finished();
     clearTimeout(cut);
   }
 
-  async #look(): Promise<void> {
-    await this.#claim().catch((error) =>
-      this.#parts.log.error({ err: error }, 'looking for batches failed'),
-    );
-  }
-
-  async #claim(): Promise<void> {
+  async #claim(): Promise<BatchRow | undefined> {
     const { files, rows } = this.#parts;
     const { freeBytes, diskReserveBytes } = files.limits;
-    while (!this.#isStopping && this.#jobs.size < maxBatches) {
-      // Results that can't be stored would be generated again and again.
-      if (freeBytes !== null && (await freeBytes()) < diskReserveBytes) return;
-      const ids = [...this.#jobs.keys()];
-      const row = await rows.claim({ ids, accounts: this.#busyAccounts() });
-      if (row === undefined) return;
-      this.#open(row);
-    }
-  }
-
-  #busyAccounts(): string[] {
-    const accounts = [...this.#jobs.values()].map(({ accountId }) => accountId);
-    return [...new Set(accounts)].filter(
-      (id) => accounts.filter((one) => one === id).length >= maxAccountBatches,
-    );
-  }
-
-  #open(row: BatchRow): void {
-    const job: Job = {
-      accountId: row.account_id,
-      stop: new AbortController(),
-      pause: new AbortController(),
-      expire: new AbortController(),
-      finished: Promise.resolve(),
-    };
-    this.#jobs.set(row.id, job);
-    job.finished = this.#run(row, job).finally(() => {
-      this.#jobs.delete(row.id);
-      this.wake();
-    });
+    // Results that can't be stored would be generated again and again.
+    if (freeBytes !== null && (await freeBytes()) < diskReserveBytes) return undefined;
+    const { jobs } = this.#loop;
+    return rows.claim({ ids: [...jobs.keys()], accounts: findBusy([...jobs.values()]) });
   }
 
   async #run({ id }: BatchRow, job: Job): Promise<void> {
     const { rows, log } = this.#parts;
-    const beating = setInterval(() => {
-      this.#beat(id, job).catch((error) =>
-        log.warn({ err: error, batch_id: id }, 'the lease of a batch was not renewed'),
-      );
-    }, beatMs);
     try {
       for (let isLive = true; isLive && !job.pause.signal.aborted; )
         isLive = await this.#step(id, job);
@@ -123,7 +89,6 @@ export class BatchRunner {
       if (!job.stop.signal.aborted)
         log.error({ err: error, batch_id: id }, 'a batch was interrupted');
     } finally {
-      clearInterval(beating);
       job.stop.abort();
       await rows
         .release(id)
@@ -170,6 +135,12 @@ export class BatchRunner {
     });
   }
 
+  #tryToBeat(id: string, job: Job): Promise<unknown> {
+    return this.#beat(id, job).catch((error) =>
+      this.#parts.log.warn({ err: error, batch_id: id }, 'the lease of a batch was not renewed'),
+    );
+  }
+
   /** Renews the lease, and notices what has happened to the batch meanwhile. */
   async #beat(id: string, job: Job): Promise<BatchRow | undefined> {
     const { rows, clock } = this.#parts;
@@ -187,4 +158,17 @@ export class BatchRunner {
     if (row.state === 'cancelling') job.stop.abort();
     return row;
   }
+}
+
+const toJob = ({ account_id: accountId }: BatchRow): Job => ({
+  accountId,
+  stop: new AbortController(),
+  pause: new AbortController(),
+  expire: new AbortController(),
+});
+
+/** The accounts of which this server runs as many batches as it may. */
+function findBusy(jobs: readonly Job[]): string[] {
+  const byAccount = Map.groupBy(jobs, ({ accountId }) => accountId);
+  return [...byAccount].filter(([, own]) => own.length >= maxAccountBatches).map(([id]) => id);
 }

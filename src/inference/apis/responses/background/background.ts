@@ -20,7 +20,7 @@ import {
 } from '#inference/apis/responses/stored/stored-errors.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
 import type { Caller } from '#inference/request.ts';
-import { WakeableTask } from '#lib/async/wakeable-task.ts';
+import { ClaimLoop } from '#lib/async/claim-loop.ts';
 import type { Clock } from '#lib/clock.ts';
 import { BackgroundDelivery } from './background-delivery.ts';
 import { HeldReservations, nothing } from './held-reservations.ts';
@@ -63,24 +63,35 @@ export class BackgroundResponses {
   readonly #parts: BackgroundParts;
   /** Maximum of an account. */
   readonly #maxLive: number;
+  /** What runs here and is still to be written. */
   readonly #running = new Map<string, BackgroundDelivery>();
-  readonly #work = new Set<Promise<void>>();
   readonly #held = new HeldReservations();
   /** Functions that wake the streams waiting for events, by the response's id. */
   readonly #waiting = new Map<string, Set<() => void>>();
-  readonly #timers: NodeJS.Timeout[];
+  readonly #timer: NodeJS.Timeout;
+  readonly #loop: ClaimLoop<ResponseRunRow, BackgroundDelivery>;
   #lastWrite = 0;
   #writing: Promise<void> | null = null;
-  readonly #looking = new WakeableTask(() => this.#try(() => this.#look()));
-  #isStopping = false;
 
   constructor(parts: BackgroundParts, maxLive: number) {
     this.#parts = parts;
     this.#maxLive = maxLive;
-    this.#timers = [
-      setInterval(() => this.#writeSome(), writeMs).unref(),
-      setInterval(() => this.wake(), lookMs).unref(),
-    ];
+    // Events and leases of all runs are written together, so that runs do not beat by themselves.
+    this.#timer = setInterval(() => this.#writeSome(), writeMs).unref();
+    this.#loop = new ClaimLoop({
+      maxJobs: maxRunning,
+      lookMs,
+      prepare: () => this.#tidy(),
+      claim: () => parts.rows.claim(),
+      idOf: (run) => run.response_id,
+      open: (run) => this.#open(run),
+      run: (run, delivery) =>
+        this.#try(() => this.#run(run, delivery)).finally(() => {
+          this.#running.delete(run.response_id);
+        }),
+      lookFailed: (error) => this.#report(error),
+    });
+    this.#loop.start();
   }
 
   /** Queues a response. It begins at once if this server has room for it. */
@@ -140,7 +151,7 @@ export class BackgroundResponses {
 
   /** Looks for work: queued responses, and those that a lost server left. */
   wake(): void {
-    if (!this.#isStopping) this.#looking.wake();
+    this.#loop.wake();
   }
 
   /** Resolves when events of a response may have been written, at the latest after this time. */
@@ -158,23 +169,23 @@ export class BackgroundResponses {
 
   /** Begins nothing more. */
   stop(): void {
-    this.#isStopping = true;
+    void this.#loop.stop();
   }
 
   /** Waits for what runs here, at most for the drain time. What is cut off then fails. */
   async drain(drainMs: number): Promise<void> {
-    this.stop();
-    await this.#looking.ended();
+    await this.#loop.stop();
     const cut = setTimeout(() => {
       for (const delivery of this.#running.values()) delivery.abort();
     }, drainMs);
-    await Promise.all(this.#work);
+    await this.#loop.finished();
     clearTimeout(cut);
-    for (const timer of this.#timers) clearInterval(timer);
+    clearInterval(this.#timer);
     this.#held.leaveAll();
   }
 
-  async #look(): Promise<void> {
+  /** Ends the runs of lost servers and of callers that are gone, and compares what is held with the queue. */
+  async #tidy(): Promise<void> {
     const { rows } = this.#parts;
     // Each by itself: a failure of one must not hold up the others.
     const lost = await rows.findLost();
@@ -188,18 +199,12 @@ export class BackgroundResponses {
       this.#running.get(response_id)?.abort();
     }
     await this.#held.sort((ids) => rows.findStates(ids));
-    while (!this.#isStopping && this.#running.size < maxRunning) {
-      const run = await rows.claim();
-      if (run === undefined) return;
-      const delivery = new BackgroundDelivery();
-      this.#running.set(run.response_id, delivery);
-      const work = this.#try(() => this.#run(run, delivery)).finally(() => {
-        this.#running.delete(run.response_id);
-        this.#work.delete(work);
-        this.wake();
-      });
-      this.#work.add(work);
-    }
+  }
+
+  #open({ response_id: id }: ResponseRunRow): BackgroundDelivery {
+    const delivery = new BackgroundDelivery();
+    this.#running.set(id, delivery);
+    return delivery;
   }
 
   async #run(row: ResponseRunRow, delivery: BackgroundDelivery): Promise<void> {
@@ -282,11 +287,15 @@ export class BackgroundResponses {
     for (const wake of this.#waiting.get(id) ?? []) wake();
   }
 
+  #report(error: unknown): void {
+    this.#parts.log.error({ err: error }, 'background responses failed');
+  }
+
   async #try(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      this.#parts.log.error({ err: error }, 'background responses failed');
+      this.#report(error);
     }
   }
 }
