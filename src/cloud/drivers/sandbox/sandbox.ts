@@ -36,7 +36,7 @@ import {
 import { memoryForMachines, reserveMemory } from '#cloud/drivers/sandbox/machine/memory-reserve.ts';
 import { isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
 import { measureMachine } from '#cloud/drivers/sandbox/machine/stats.ts';
-import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
+import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal/terminal.ts';
 import {
   type AddressRange,
   defaultRange,

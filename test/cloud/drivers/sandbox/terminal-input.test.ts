@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { spawn } from '@lydell/node-pty';
-import { TerminalInput } from '#cloud/drivers/sandbox/machine/terminal-input.ts';
+import { TerminalInput } from '#cloud/drivers/sandbox/machine/terminal/terminal-input.ts';
 import { until } from '#test/support/until.ts';
 
 test('input waits for a program that does not read, and arrives whole', async (t) => {

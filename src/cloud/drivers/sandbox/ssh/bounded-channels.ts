@@ -2,19 +2,17 @@
 // and write without regard to the socket, so a client could fill the memory or hold up the process.
 
 import type { Duplex } from 'node:stream';
-import type { Connection, ServerChannel } from 'ssh2';
+import type { Connection } from 'ssh2';
+import {
+  forgetUnfinished,
+  type Ssh2Channel,
+  toSsh2Channel,
+  watchKeyExchange,
+} from './ssh2-internals.ts';
 
 /** Smaller packets cost more to encipher than they carry. OpenSSH's are 32 KiB. */
 const minPacketBytes = 1024;
 
-/** Where ssh2 keeps a write that waits for the window. It goes on with any that is there, also an earlier one. */
-const unfinished = ['_chunk', '_chunkcb', '_chunkErr', '_chunkcbErr'] as const;
-
-/** What ssh2's channels have and its types don't. */
-type Channel = ServerChannel & {
-  readonly incoming: { readonly window: number };
-  readonly outgoing: { readonly packetSize: number };
-} & Partial<Record<(typeof unfinished)[number], unknown>>;
 type Done = (error?: Error | null) => void;
 
 export interface BoundedChannels {
@@ -30,10 +28,8 @@ export function boundChannels(
 ): BoundedChannels {
   const waiting: (() => void)[] = [];
   const opened = new Set<Duplex>();
-  const protocol = (connection as unknown as { _protocol: { _kexinit?: unknown } })._protocol;
-  // While keys are exchanged, ssh2 queues what is sent.
-  const mayWrite = () =>
-    !socket.destroyed && !socket.writableNeedDrain && protocol._kexinit === undefined;
+  const isExchangingKeys = watchKeyExchange(connection);
+  const mayWrite = () => !socket.destroyed && !socket.writableNeedDrain && !isExchangingKeys();
 
   function writeWaiting() {
     while (mayWrite()) {
@@ -57,7 +53,7 @@ export function boundChannels(
 
   return {
     bound(stream) {
-      const channel = stream as unknown as Channel;
+      const channel = toSsh2Channel(stream);
       if (channel.outgoing.packetSize < minPacketBytes) drop();
       orderWrites(channel, whenReady);
       const push = channel.push.bind(channel);
@@ -78,7 +74,7 @@ export function boundChannels(
  * Lets output and errors be written one after the other. If both waited for the client's window, ssh2 would repeat
  * the one and forget the other.
  */
-function orderWrites(channel: Channel, whenReady: (write: () => void) => void) {
+function orderWrites(channel: Ssh2Channel, whenReady: (write: () => void) => void) {
   const next: (() => void)[] = [];
   let current: Done | null = null;
   for (const stream of [channel, channel.stderr]) {
@@ -88,7 +84,7 @@ function orderWrites(channel: Channel, whenReady: (write: () => void) => void) {
       if (done === current) return whenReady(() => write(data, encoding, done));
       const finish: Done = (error) => {
         current = null;
-        for (const name of unfinished) channel[name] = undefined;
+        forgetUnfinished(channel);
         // The other stream first: `done` starts the next write of this one.
         next.shift()?.();
         done(error);

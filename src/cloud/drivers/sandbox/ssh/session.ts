@@ -11,7 +11,7 @@ import {
   signalInside,
   spawnInside,
 } from '#cloud/drivers/sandbox/machine/enter.ts';
-import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
+import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal/terminal.ts';
 
 export interface SessionContext {
   /** Value of SSH_CONNECTION. */
