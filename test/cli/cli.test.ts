@@ -126,7 +126,7 @@ describe('the CLI', () => {
       [unconfirmed.code, unconfirmed.stderr],
       [
         1,
-        `Revoke API key ci (${id})? New requests with it will be refused, and its batches cancelled. Standard input is not a terminal, so this needs --yes. Nothing was changed.\n`,
+        `Revoke API key ci (${id})? Its requests end at once; batches and background responses end. Standard input is not a terminal, so this needs --yes. Nothing was changed.\n`,
       ],
     );
     const unknown = await callMillrace(['keys', 'revoke', 'cd', '--yes'], { env });
