@@ -74,7 +74,7 @@ export class BackendRegistry implements BackendList {
   /** Emits the id of each replica that is removed. */
   readonly #removals = new EventEmitter().setMaxListeners(0);
   /** Called to find out whether a replica of the model has ended. */
-  onDoubt: (model: string) => void = () => {};
+  onSuspect: (model: string) => void = () => {};
   #lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
   /** All backends by the options of their engine: other options make a new backend. */
   #known: ReadonlyMap<string, ManagedBackend> = new Map();
@@ -111,7 +111,7 @@ export class BackendRegistry implements BackendList {
     if (current.source !== 'deployment') return false;
     const signal = AbortSignal.timeout(maxEndingMs);
     const removal = once(this.#removals, id, { signal });
-    this.onDoubt(model);
+    this.onSuspect(model);
     return removal.then(
       () => true,
       () => false,
@@ -197,6 +197,7 @@ export class BackendRegistry implements BackendList {
 
   #deployedBackends(entry: CatalogEntry, keep: Keep): ManagedBackend[] {
     const deployed = this.#deployed.filter(({ model }) => model === entry.id);
+    const holding = new Set<string>();
     return deployed.flatMap(({ name, backends, hold }) => {
       const replicas = backends.map(({ spec, isDraining, contextWindow }) => {
         const key = `${entry.id} upstream ${fingerprint(spec)}`;
@@ -204,12 +205,14 @@ export class BackendRegistry implements BackendList {
         backend.contextWindow = contextWindow ?? backend.contextWindow;
         return applySpec(backend, entry, isDraining, spec);
       });
-      if (hold === null) return replicas;
+      // One that was removed may still end its replicas when another of its name is created.
+      if (hold === null || holding.has(name)) return replicas;
+      holding.add(name);
       const make = () => newHoldingBackend(this.#parts.clock, entry.id, name);
-      const holding = keep(`${entry.id} deployment ${name}`, make);
-      holding.hold = hold;
-      holding.draining = hold.obstacle !== null;
-      return [...replicas, holding];
+      const holder = keep(`${entry.id} deployment ${name}`, make);
+      holder.hold = hold;
+      holder.draining = hold.obstacle !== null;
+      return [...replicas, holder];
     });
   }
 

@@ -221,6 +221,19 @@ describe('the list of backends', () => {
     assert.equal(continues(newSpec('a')), false);
   });
 
+  it('a deployment holds requests while an earlier one of its name, which was removed, ends', () => {
+    const { registry } = start();
+    const toDeployed = (obstacle: string | null) => ({
+      ...{ model, name: 'tested', backends: [] },
+      hold: { maxLength: 1, maxWaitMs: 1, obstacle, readyBy: () => null, progress: () => null },
+    });
+    registry.setDeployed([toDeployed(null), toDeployed('It was removed.')]);
+    const holding = registry
+      .forModel(model)
+      .map(({ hold, draining }) => [hold?.obstacle, draining]);
+    assert.deepEqual(holding, [[null, false]]);
+  });
+
   it('closing closes every engine, including retired ones', async () => {
     const { registry, upstreams, bindings, local } = start([newSpec('a'), newSpec('b')]);
     bindings.serve(model, weights);
