@@ -116,11 +116,8 @@ async function timeGone(): Promise<number> {
 
 /** The same engine, started by hand on one CPU, as a machine of the type has: until its first answer. */
 async function timeLoad(): Promise<number> {
-  const data = mkdtempSync(join(folder, 'engine-'));
-  const place = { port: enginePort, key, folder: data, millrace: [join(root, 'millrace')] };
+  const place = { port: enginePort, key, millrace: [join(root, 'millrace')] };
   const spec = toSpec({ name: 'bench', model, engine: 'builtin' });
-  for (const [name, text] of Object.entries(recipe.toFiles?.(spec, place) ?? {}))
-    writeFileSync(join(data, name), text);
   const command = ['-c', '0', ...recipe.toCommand(spec, place)];
   const begunAt = performance.now();
   const engine = start('taskset', command, recipe.toEnvironment(spec, place));

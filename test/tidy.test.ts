@@ -43,6 +43,7 @@ const mayImport: Record<string, string[]> = {
     'server/start.ts',
     'server/reset-link.ts',
     'server/doctor.ts',
+    'deployments/engines/builtin/main.ts',
     'package.json',
   ],
 };

@@ -44,6 +44,11 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   completion: async () => (await import('./completion.ts')).completionCommand(),
 };
 
+/** Commands that Millrace itself runs. They are neither in the help nor completed. */
+const internalCommands: typeof commands = {
+  engine: async () => (await import('#cli/deployments/engine.ts')).engineCommand(),
+};
+
 /** With all commands, with one of them, or with none if `only` names none. */
 export async function createProgram(only?: string): Promise<Command> {
   const program = new Command('millrace')
@@ -59,6 +64,8 @@ export async function createProgram(only?: string): Promise<Command> {
     });
   for (const [name, load] of Object.entries(commands))
     if (only === undefined || name === only) program.addCommand(await load());
+  const internal = internalCommands[only ?? ''];
+  if (internal !== undefined) program.addCommand(await internal());
   return program;
 }
 
@@ -67,7 +74,8 @@ export async function createProgram(only?: string): Promise<Command> {
  * `completion` needs all of them, and the version none.
  */
 const findCommand = (word = '') => {
-  const isEnough = Object.hasOwn(commands, word) || word === '--version' || word === '-V';
+  const isCommand = Object.hasOwn(commands, word) || Object.hasOwn(internalCommands, word);
+  const isEnough = isCommand || word === '--version' || word === '-V';
   return isEnough && word !== 'completion' ? word : undefined;
 };
 

@@ -6,6 +6,12 @@ export type Environment = Record<string, string | undefined>;
 export const programName = (environment: Environment = process.env): string =>
   environment.MILLRACE_PROGRAM || 'millrace';
 
+/** How an engine was started: the key that requests must have, and the threads of Node's pool. */
+export const readEngineEnvironment = (environment: Environment = process.env) => ({
+  key: environment.MILLRACE_API_KEY || null,
+  poolThreads: Number(environment.UV_THREADPOOL_SIZE ?? 4),
+});
+
 /** Whether a program can show windows here. On Linux a session without DISPLAY, such as one by SSH, can't. */
 export const hasDisplay = (environment: Environment = process.env): boolean =>
   process.platform !== 'linux' || Boolean(environment.DISPLAY || environment.WAYLAND_DISPLAY);

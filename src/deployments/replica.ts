@@ -345,18 +345,12 @@ export class Replica {
     const earliest = clock.now() + Math.min(startMs, adoptionMs);
     while (!(await this.#answers())) {
       if (this.#over.signal.aborted) return true;
-      if (this.#hasGivenUp()) throw new Error('The engine runs, but will not answer.');
       const now = clock.now();
       if (engine.isPreparing) this.#loadingSince = now;
       if (now >= Math.max(this.#loadingSince + startMs, earliest)) return false;
       await clock.sleep(probeEveryMs);
     }
     return true;
-  }
-
-  #hasGivenUp(): boolean {
-    const { givesUp } = this.#recipe;
-    return givesUp !== undefined && this.log().some((line) => givesUp.test(line));
   }
 
   async #answers(): Promise<boolean> {

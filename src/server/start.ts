@@ -161,7 +161,6 @@ function createServerApp(parts: Parts, state: Readonly<ServerState>): Promise<Fa
       files: batches.files,
       batches: batches.batches,
       allowedOrigins: config.inference.allowed_origins,
-      sleep: config.inference.allow_sleep ? models.standIn.unload : null,
       ...serving.bodies.inference,
     },
     cloud: {

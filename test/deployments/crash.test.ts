@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
@@ -26,12 +26,12 @@ const run = (parameters: string[], input = '') =>
   runMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
 const serve = (...parameters: string[]) => serveMillrace(parameters, { MILLRACE_API_KEY: key });
 
-/** Processes that run in the folder of a replica. */
+/** The engines: processes whose working directory is the folder of a replica. */
 function enginesOf(dataDir: string): string[] {
   const folder = join(dataDir, 'replicas');
   return readdirSync('/proc').filter((pid) => {
     try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder);
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`).startsWith(folder);
     } catch {
       return false;
     }

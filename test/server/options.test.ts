@@ -61,9 +61,9 @@ const conversions: readonly {
     expected: { bytes: 3 * 2 ** 20 },
   },
   {
-    settings: { inference: { idle_minutes: 5, allow_sleep: true } },
+    settings: { inference: { idle_minutes: 5 } },
     convert: toLocalOptions,
-    expected: { idleMs: 300_000, keepsStandby: true },
+    expected: { idleMs: 300_000 },
   },
   {
     settings: { inference: { max_body_values: 1_234 } },

@@ -117,11 +117,6 @@ export const InferenceSettings = Type.Object(
       maximum: 35_000,
       description: 'Minutes without a request after which a model of this computer is unloaded.',
     }),
-    allow_sleep: Type.Boolean({
-      default: false,
-      description:
-        'Accept POST /v1/sleep, which unloads the stand-in until its next request. Deployments of the engine builtin set it.',
-    }),
     memory_limit_gib: Type.Unsafe<number | null>({
       type: ['number', 'null'],
       exclusiveMinimum: 0,

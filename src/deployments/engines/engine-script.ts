@@ -1,5 +1,5 @@
-// The user data of a machine that runs an engine: a script that writes the engine's files, runs the set-up script and
-// starts the engine. If the engine was told to stop, the script waits until it is told to start it again. Its output is
+// The user data of a machine that runs an engine: a script that runs the set-up script and starts the
+// engine. If the engine was told to stop, the script waits until it is told to start it again. Its output is
 // in the machine's boot log.
 
 import type { DeploymentSpec } from '#deployments/spec.ts';
@@ -14,9 +14,8 @@ const folder = '/var/lib/millrace-engine';
 
 export function toEngineScript(spec: DeploymentSpec, key: string): string {
   const recipe = recipes[spec.engine];
-  const place: EnginePlace = { port: enginePort, key, folder, millrace: ['millrace'] };
+  const place: EnginePlace = { port: enginePort, key, millrace: ['millrace'] };
   const environment = { ...spec.env, ...recipe.toEnvironment(spec, place) };
-  const files = Object.entries(recipe.toFiles?.(spec, place) ?? {});
   const command = recipe.toCommand(spec, place);
   const own = findProgramFolder(command);
   // In the background: some systems start their ssh server only after this script.
@@ -26,7 +25,6 @@ umask 077
 mkdir -p ${folder} && cd ${folder} || exit 1
 export HOME="\${HOME:-/root}"
 ${own === null ? '' : `export PATH=${shellQuote(own)}:"$PATH"`}
-${files.map(([name, text]) => writeFile(name, text)).join('\n')}
 ${Object.entries(environment)
   .map(([name, value]) => `export ${name}=${shellQuote(value)}`)
   .join('\n')}

@@ -1,7 +1,7 @@
 // Starts an engine as a process beside the server, with a folder and a port of its own.
 
 import { randomBytes } from 'node:crypto';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { HostMeter } from '#deployments/stats/host-meter.ts';
@@ -27,9 +27,7 @@ export async function startHostEngine(parts: HostEngineParts, order: EngineOrder
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await mkdir(parts.home, { recursive: true, mode: 0o700 });
   const port = await findFreePort();
-  const place = { port, key, folder, millrace: ownProgram };
-  for (const [name, text] of Object.entries(recipe.toFiles?.(spec, place) ?? {}))
-    await writeFile(join(folder, name), text, { mode: 0o600 });
+  const place = { port, key, millrace: ownProgram };
   const {
     pid = 0,
     ended,

@@ -12,8 +12,6 @@ export interface EnginePlace {
   readonly port: number;
   /** The key that the engine asks for. Only this server has it. */
   readonly key: string;
-  /** A folder of its own, for files. */
-  readonly folder: string;
   /** The command that runs Millrace itself. */
   readonly millrace: readonly string[];
 }
@@ -24,8 +22,6 @@ export interface Recipe {
   /** The program and its arguments. */
   toCommand(spec: DeploymentSpec, place: EnginePlace): readonly string[];
   toEnvironment(spec: DeploymentSpec, place: EnginePlace): Record<string, string>;
-  /** Files to write into the folder before the start, by name. */
-  toFiles?(spec: DeploymentSpec, place: EnginePlace): Record<string, string>;
   /** Path of a cheap GET request that a working engine answers without a failure. */
   readonly health: string;
   /** How long a start usually takes, before one was measured. */
@@ -34,8 +30,6 @@ export interface Recipe {
   readonly progress: readonly (readonly [pattern: RegExp, name: string])[];
   /** Lines of the log that say why a start failed, the most specific first. */
   readonly failures: readonly (readonly [pattern: RegExp, reason: string])[];
-  /** A line of the log after which the engine runs on, but is not expected to answer. Undefined if it always ends by itself. */
-  readonly givesUp?: RegExp;
 }
 
 const outOfMemory = 'There is too little memory for this model and its context.';
@@ -138,38 +132,28 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
     ],
   },
   builtin: {
-    server: 'openai',
-    toCommand: ({ program, args }, { port, folder, millrace }) => [
+    // It speaks as vLLM does.
+    server: 'vllm',
+    toCommand: ({ program, source, args }, { port, millrace }) => [
       ...(program === null ? millrace : [program]),
-      ...['serve', '--host', address, '--port', `${port}`, '--data-dir', folder],
-      ...['--config', `${folder}/millrace.yaml`, ...args],
+      ...['engine', ...(source === null ? [] : [source]), '--port', `${port}`, ...args],
     ],
-    toEnvironment: (_spec, { key }) => ({ MILLRACE_API_KEY: key }),
-    health: '/healthz',
-    loadMs: 3_000,
-    // YAML is a superset of JSON.
-    toFiles: ({ model, source, ladder }) => ({
-      'millrace.yaml': JSON.stringify({
-        inference: {
-          stand_in: source ?? null,
-          preload: true,
-          // Only the ladder decides when it sleeps.
-          idle_minutes: 35_000,
-          allow_sleep: ladder.asleep !== null,
-        },
-        models: { catalog: { [model]: {} } },
-        cloud: { driver: 'none' },
-      }),
+    toEnvironment: (_spec, { key }) => ({
+      MILLRACE_API_KEY: key,
+      // A sample must not overtake its batch. Node reads this before any of our code runs.
+      UV_THREADPOOL_SIZE: '1',
     }),
-    progress: [[/Server listening/, 'loading weights']],
+    health: '/health',
+    loadMs: 1_000,
+    progress: [[/^loading the model/, 'loading weights']],
     failures: [
       [/^error: (unknown option|option )/, badArgument],
-      [/out of memory/i, outOfMemory],
+      [/EADDRINUSE/, "The engine can't listen: the port is in use."],
+      [/MiB are allowed|out of memory|failed to allocate/i, outOfMemory],
       [/could not be loaded: ENOENT/, 'There are no such weights.'],
       [/could not be loaded: The file of the model/, 'The weights are not a sound GGUF file.'],
-      [/the stand-in did not load/, 'The weights could not be loaded.'],
+      [/could not be loaded/, 'The weights could not be loaded.'],
     ],
-    givesUp: /the stand-in did not load/,
   },
   command: {
     server: 'openai',

@@ -43,7 +43,7 @@ export const sleeps: Readonly<Record<NewDeployment['engine'], Sleep | null>> = {
     path: null,
     wakePath: null,
   },
-  builtin: { toArguments: () => [], path: '/v1/sleep', wakePath: null },
+  builtin: { toArguments: () => [], path: '/sleep', wakePath: null },
   command: null,
 };
 

@@ -58,8 +58,6 @@ export interface InferenceParts {
   responses: ResponsesParts;
   files: Files;
   batches: Batches;
-  /** Unloads the stand-in; null if requests may not. */
-  sleep: (() => Promise<void>) | null;
   maxBodyBytes: number;
   maxBodyValues: number;
   /** Silence after which a stream is kept alive. */
@@ -73,13 +71,8 @@ export interface InferenceParts {
 
 /** The routes that generate nothing, by the prefix of their scope. */
 const otherRoutes: Readonly<Record<string, AddRoutes>> = {
-  '/v1'(scope, { authenticator, catalog, files, batches, responses, sleep }, follow) {
+  '/v1'(scope, { authenticator, catalog, files, batches, responses }, follow) {
     modelRoutes(scope, catalog);
-    if (sleep !== null)
-      scope.post('/sleep', { schema: { hide: true } }, async () => {
-        await sleep();
-        return {};
-      });
     batchRoutes(scope, batches);
     scope.register(async (prompts) => {
       prompts.addHook('onRequest', async (request) => refuseViewer(request));

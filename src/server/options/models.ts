@@ -81,7 +81,6 @@ export function toStandIn({ inference }: Config) {
 /** What every local model is run with. */
 export const toLocalOptions = ({ inference }: Config) => ({
   idleMs: inference.idle_minutes * 60_000,
-  keepsStandby: inference.allow_sleep,
   threads: inference.threads,
 });
 

@@ -83,16 +83,17 @@ test('llama-server says why it does not start, before lines that only say that i
     assert.match(findFailure([line, ...noModel], recipes['llama-server']) ?? '', reason);
 });
 
-test('the built-in engine says why it runs but does not answer', () => {
-  const { givesUp } = recipes.builtin;
+test('the built-in engine says why it does not start', () => {
   for (const [message, reason] of [
     ["ENOENT: no such file or directory, open '/weights/a.gguf'", /no such weights/],
     ['The file of the model ends inside its header: it is cut off', /not a sound GGUF file/],
+    [
+      'The model needs 9000 MiB for weights and cache, but only 600 MiB are allowed.',
+      /too little memory/,
+    ],
     ['unknown', /could not be loaded/],
   ] as const) {
-    const error = `{"message":"stand-in could not be loaded: ${message}"}`;
-    const line = `{"level":50,"err":${error},"msg":"the stand-in did not load"}`;
-    assert.match(line, givesUp ?? /^$/);
+    const line = `The model could not be loaded: ${message}`;
     assert.match(findFailure([line], recipes.builtin) ?? '', reason);
   }
 });

@@ -67,6 +67,12 @@ export interface RequestLimits {
   maxWaitingPromptTokens: number;
 }
 
+export const defaultLimits: RequestLimits = {
+  maxChoices: 1024,
+  maxCompletionTokens: 1_000_000,
+  maxWaitingPromptTokens: 1_000_000,
+};
+
 /** What the child needs to know about a request besides its body. */
 export interface RequestContext {
   caller: string;
@@ -115,6 +121,9 @@ export interface WireFailure {
   code: string | null;
   param: string | null;
 }
+
+/** Default of the choices generated at the same time. */
+export const defaultSequences = 8;
 
 /** Default tokens of a sequence. A larger window takes memory that few requests use. */
 export const defaultContextSize = 8192;

@@ -96,4 +96,6 @@ export interface Binding extends Readonly<ModelInfo> {
   createGrammarState(grammar: Grammar): GrammarState;
   /** Advances a grammar over a token that was generated before the grammar was switched on. */
   acceptInGrammar(state: GrammarState, token: number): void;
+  /** Frees the memory of weights and cache. No batch may run, and nothing else may be called afterwards. */
+  close(): Promise<void>;
 }

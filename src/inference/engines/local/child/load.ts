@@ -18,6 +18,7 @@ import type { Answer, ChildOptions, Question } from '#inference/engines/local/pr
 import type { TokenizeTask, Tokens } from '#inference/pooling.ts';
 import type { Binding } from './binding.ts';
 import { wrongModelKind } from './errors.ts';
+import { startNative } from './native.ts';
 import { openModel } from './open-model.ts';
 import { startRequest } from './request.ts';
 import type { ChildRequest, ModelRuntime } from './runtime.ts';
@@ -32,20 +33,24 @@ export interface LoadedModel {
   /** Returns a function that cancels the request. */
   start(request: ChildRequest): () => void;
   answer(question: Question): Promise<Answer>;
+  /** Ends after the current batch, and frees the memory of weights and cache. Nothing may be called afterwards. */
+  close(): Promise<void>;
 }
 
 /**
  * `afterBatch` is called when every sequence of a batch has its token, and when all work has ended. `poolThreads` is the
- * number of threads in the pool of this process, one or two.
+ * number of threads in the pool of this process, one or two. A process that loads a model again has started llama.cpp
+ * already, and passes its own `start`.
  */
 export async function loadModel(
   options: ChildOptions,
   afterBatch: () => void,
   poolThreads: number,
+  start = startNative,
 ): Promise<LoadedModel> {
   // Before the weights, because it may fail.
   const secondThread = poolThreads > 1 ? createSecondThread() : null;
-  const binding = await openModel(options);
+  const binding = await openModel(options, start);
   const vocabulary = createVocabulary(
     binding.model,
     binding.vocabularySize,
@@ -64,12 +69,18 @@ export async function loadModel(
     options,
     waitingPromptTokens: 0,
   };
+  const { scheduler } = runtime;
   const { maxWaitingPromptTokens } = options.limits;
+  const pooler = new Pooler(binding, vocabulary, maxWaitingPromptTokens, afterBatch);
   return {
     binding,
-    scheduler: runtime.scheduler,
-    pooler: new Pooler(binding, vocabulary, maxWaitingPromptTokens, afterBatch),
+    scheduler,
+    pooler,
     answer: (question) => answer(runtime, question),
+    async close() {
+      await Promise.all([scheduler.stop(), pooler.stop()]);
+      await binding.close();
+    },
     start(request) {
       if (binding.modelKind === 'chat') return startRequest(runtime, request);
       request.output.failed(wrongModelKind(binding.modelKind, 'chat'));

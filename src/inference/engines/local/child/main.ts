@@ -1,8 +1,6 @@
 // The entry point of the child process: one model with its own event loop and thread pool. The API process survives
 // whatever ends this process; when the API process dies, this one exits.
 
-import { readFileSync, writeFileSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
 import { EngineError, type Usage } from '#inference/engine.ts';
 import type { PoolingOutput } from '#inference/engines/local/child/pooling/pooler.ts';
 import type {
@@ -12,11 +10,9 @@ import type {
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
 import { shareCompileCache } from '#lib/computer/compile-cache.ts';
+import { yieldMemory, yieldProcessor } from '#lib/computer/process-rank.ts';
 import { type LoadedModel, loadModel } from './load.ts';
 import type { RequestOutput } from './runtime.ts';
-
-/** The kernel ends machines before models, which can be loaded again, and models before the server. */
-const oomScore = 250;
 
 type RequestMessage = Extract<ToChild, { id: number }>;
 
@@ -119,7 +115,7 @@ async function load(options: Extract<ToChild, { kind: 'load' }>['options']): Pro
   try {
     model = await loadModel(options, flushSoon, Number(process.argv[2]));
     const { modelKind, window, threads, memoryBytes, gpu } = model.binding;
-    if (modelKind !== 'chat') yieldToChats();
+    if (modelKind !== 'chat') yieldProcessor();
     send({ kind: 'ready', modelKind, window, threads, memoryBytes, gpu });
     // At exit it would be too late for a process that is killed.
     shareCompileCache();
@@ -138,7 +134,7 @@ process.on('message', (message: ToChild) => {
   else if (model !== null) handle(model, message);
 });
 
-raiseOomScore();
+yieldMemory();
 
 // A terminal sends its interrupt to the whole process group, but the parent decides when its children end.
 process.on('SIGINT', () => {});
@@ -146,25 +142,6 @@ process.on('SIGTERM', () => {});
 // `process.exit` of Node 26.10 hung once in 25 times on a busy computer: it waited for a thread of V8 that waited for the
 // main thread. After the parent has died, no process is left that would end this one.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
-
-/** Raising the score needs no privilege. The server's own, which the child inherits, may be far below zero. */
-function raiseOomScore(): void {
-  const file = '/proc/self/oom_score_adj';
-  try {
-    if (Number(readFileSync(file, 'utf8')) < oomScore) writeFileSync(file, String(oomScore));
-  } catch {
-    // Only Linux has the file.
-  }
-}
-
-/** Thousands of texts may be waiting to be embedded, and a chat on the same computer must not wait for them. */
-function yieldToChats(): void {
-  try {
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  } catch {
-    // Only the speed of other models depends on it.
-  }
-}
 
 function exit(): void {
   process.exit(0);

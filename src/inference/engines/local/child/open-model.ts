@@ -29,8 +29,11 @@ const gpuBatchTokens = 512;
  */
 const gpuThreads = 2;
 
-/** Throws EngineError: `overloaded` if the model needs more memory than `maxMemoryBytes`, or its file is not sound. */
-export async function openModel(options: ModelOptions): Promise<Binding> {
+/**
+ * `start` is called once the file was checked. Throws EngineError: `overloaded` if the model needs more memory than
+ * `maxMemoryBytes`, or its file is not sound.
+ */
+export async function openModel(options: ModelOptions, start = startNative): Promise<Binding> {
   const header = await checkFile(options.modelPath);
   const { parts, metadata } = header;
   const facts = readFacts(metadata);
@@ -50,7 +53,7 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
 
   // CUDA reads it when it is loaded. The server's machines may have the other GPUs.
   if (options.device !== null) process.env.CUDA_VISIBLE_DEVICES = options.device;
-  const native = await startNative(options.gpu === 'auto' ? options.kernels : null);
+  const native = await start(options.gpu === 'auto' ? options.kernels : null);
   const gpu = options.gpu === 'auto' ? (native.getGpuType() ?? false) : false;
   const maxBatchTokens = gpu === false ? cpuBatchTokens : gpuBatchTokens;
   // Each token of a pooled text may attend to all others, so that it is read in one batch.
@@ -95,6 +98,8 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
     memoryBytes,
     gpu,
     ...createSamplerPool(native, model),
+    // The context refers to the model.
+    close: () => context.dispose().then(() => model.dispose()),
   };
 }
 

@@ -16,6 +16,8 @@ import {
   type Answer,
   type ChildOptions,
   defaultContextSize,
+  defaultLimits,
+  defaultSequences,
   type Question,
   type RequestLimits,
 } from '#inference/engines/local/protocol.ts';
@@ -51,8 +53,6 @@ export interface LocalEngineOptions {
   temperature?: number;
   /** The child is ended after this time without a request. Null or absent keeps it. */
   idleMs?: number | null;
-  /** When the child has ended, a process is started for the next load. Default false. */
-  keepsStandby?: boolean;
   /** Maximum memory of weights and cache, called at each load. Null for no bound. */
   maxMemoryBytes?: () => number | null;
   /** Bounds of the queue, read at each use. Default: 256 requests, 60 s. */
@@ -91,14 +91,6 @@ export interface LocalEngine extends Engine {
 
 const defaultQueue: QueueLimits = { maxLength: 256, maxWaitMs: 60_000 };
 
-const defaultSequences = 8;
-
-const defaultLimits: RequestLimits = {
-  maxChoices: 1024,
-  maxCompletionTokens: 1_000_000,
-  maxWaitingPromptTokens: 1_000_000,
-};
-
 export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const limits = { ...defaultLimits, ...options.limits };
   let window = options.standIn ? null : (options.contextSize ?? defaultContextSize);
@@ -109,7 +101,6 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     queue: options.queue ?? defaultQueue,
     sequences: options.sequences ?? defaultSequences,
     idleMs: options.idleMs ?? null,
-    keepsStandby: options.keepsStandby ?? false,
     onEvent(event) {
       if (event.kind === 'ready' && window !== null) window = event.window;
       options.onEvent?.(event);

@@ -11,12 +11,7 @@ import type {
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
 import { borrowNoGpu, type GpuLease } from './gpu-lease.ts';
-import {
-  createStandby,
-  type ModelProcess,
-  type Standby,
-  startModelProcess,
-} from './model-process.ts';
+import { type ModelProcess, startModelProcess } from './model-process.ts';
 
 export interface SupervisorOptions {
   /** The model's name in messages. */
@@ -27,8 +22,6 @@ export interface SupervisorOptions {
   borrowGpu: () => Promise<GpuLease>;
   /** The child is ended after this time without work. Null keeps it. */
   idleMs: number | null;
-  /** When the child has ended, a process is started for the next load. Default false. */
-  keepsStandby?: boolean;
   startProcess?: typeof startModelProcess;
 }
 
@@ -52,7 +45,6 @@ const maxBackOffMs = 30_000;
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #events: SupervisorEvents;
-  readonly #standby: Standby;
   #child: ModelProcess | null = null;
   #loading = Promise.withResolvers<void>();
   #loaded = false;
@@ -72,8 +64,6 @@ export class Supervisor {
   constructor(options: SupervisorOptions, events: SupervisorEvents) {
     this.#options = options;
     this.#events = events;
-    const start = options.startProcess ?? startModelProcess;
-    this.#standby = createStandby((events) => start(events, this.#poolThreads));
   }
 
   /** Two if there are kernels for a GPU that may be used. A CPU needs its cores for the model. */
@@ -134,21 +124,19 @@ export class Supervisor {
 
   /** Ends the child as the idle timeout does. */
   async unload(): Promise<void> {
-    const { name, keepsStandby = false } = this.#options;
-    await this.#endChild(`${name} was unloaded.`);
-    if (keepsStandby && !this.#closed && this.#child === null) this.#standby.prepare();
+    await this.#endChild(`${this.#options.name} was unloaded.`);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#idleTimer);
     await this.#endChild(`${this.#options.name} is shutting down.`);
-    await Promise.all([...this.#ending, this.#standby.close()]);
+    await Promise.all(this.#ending);
   }
 
   #startChild(): void {
     const events = this.#events;
-    const { toChildOptions, borrowGpu } = this.#options;
+    const { toChildOptions, borrowGpu, startProcess = startModelProcess } = this.#options;
     this.#unable = null;
     const options = toChildOptions();
     /** Null until the child may load its model. */
@@ -156,31 +144,34 @@ export class Supervisor {
     let hasExited = false;
     /** The first line of output that names an error. The child has seen no request by then. */
     let complaint: string | null = null;
-    const child: ModelProcess = this.#standby.take({
-      output: (line) => {
-        if (!this.#loaded && /error/i.test(line)) complaint ??= line;
-        events.event({ kind: 'output', line });
+    const child: ModelProcess = startProcess(
+      {
+        output: (line) => {
+          if (!this.#loaded && /error/i.test(line)) complaint ??= line;
+          events.event({ kind: 'output', line });
+        },
+        message: (message) => {
+          if (message.kind === 'ready' && message.gpu === false) lease?.release();
+          if (child === this.#child) this.#receive(child, message);
+        },
+        exit: (reason, expected) => {
+          const unable = this.#unable;
+          hasExited = true;
+          lease?.release();
+          events.event({ kind: 'exited', reason: unable?.message ?? reason, expected });
+          if (child !== this.#child) return;
+          // A refusal of our own, such as too little memory or a bad file, is not the GPU's fault.
+          const refused =
+            unable !== null && (unable.failure !== 'unavailable' || unable.code !== null);
+          if (this.#loaded || expected || refused || (lease?.gpu ?? false) === false)
+            return this.#lose(this.#toExitError(reason), expected);
+          this.#gpuFailed = true;
+          events.event({ kind: 'gpu_failed', reason: complaint ?? unable?.message ?? reason });
+          this.#startChild();
+        },
       },
-      message: (message) => {
-        if (message.kind === 'ready' && message.gpu === false) lease?.release();
-        if (child === this.#child) this.#receive(child, message);
-      },
-      exit: (reason, expected) => {
-        const unable = this.#unable;
-        hasExited = true;
-        lease?.release();
-        events.event({ kind: 'exited', reason: unable?.message ?? reason, expected });
-        if (child !== this.#child) return;
-        // A refusal of our own, such as too little memory or a bad file, is not the GPU's fault.
-        const refused =
-          unable !== null && (unable.failure !== 'unavailable' || unable.code !== null);
-        if (this.#loaded || expected || refused || (lease?.gpu ?? false) === false)
-          return this.#lose(this.#toExitError(reason), expected);
-        this.#gpuFailed = true;
-        events.event({ kind: 'gpu_failed', reason: complaint ?? unable?.message ?? reason });
-        this.#startChild();
-      },
-    });
+      this.#poolThreads,
+    );
     this.#child = child;
     events.event({ kind: 'starting', pid: child.pid });
     void (this.#gpuFailed ? borrowNoGpu() : borrowGpu()).then((borrowed) => {
