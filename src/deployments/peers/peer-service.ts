@@ -82,21 +82,12 @@ export class PeerService {
     const router = this.#router;
     const registry = this.#registry;
     const live = this.#find(id);
-    const { model } = live;
     const isOwn = live.toModel().backends.some(({ spec }) => spec.name === name);
-    const backend = isOwn ? registry.find(model, name) : undefined;
-    const spec = backend?.spec;
-    if (spec == null || backend?.draining || backend?.health.state() === 'ejected')
+    const backend = isOwn ? registry.find(live.model, name) : undefined;
+    const spec = backend?.spec ?? null;
+    if (backend === undefined || spec === null || !takesRequests(backend))
       throw new EngineError('unavailable', 'The replica takes no requests.');
-    const request = {
-      task: { kind: 'chat' as const, body: { model, messages: [] } },
-      caller: id,
-      priority: 0,
-      signal,
-      // Also those that are added while the request waits.
-      exclude: { has: (one: Backend) => one !== backend },
-    };
-    const lease = router.tryAcquire(model, request) ?? (await router.waitForLease(model, request));
+    const lease = await router.leaseOf(backend, { caller: id, priority: 0, signal });
     return {
       url: spec.url.replace(/\/v1$/, ''),
       key: spec.apiKey,
@@ -119,3 +110,6 @@ export class PeerService {
     return live;
   }
 }
+
+const takesRequests = ({ draining, health }: Backend) =>
+  !draining && health.state() !== 'ejected';

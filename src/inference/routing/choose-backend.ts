@@ -47,6 +47,12 @@ export function chooseBackend(
   return isUnderBound && stateOf(preferred, isProbed) === 'free' ? preferred : least;
 }
 
+/** Whether this one backend takes a request. */
+export function tryBackend(backend: Backend, isProbed: Constraints['isProbed']): Choice {
+  const state = stateOf(backend, isProbed);
+  return state === 'free' ? backend : state;
+}
+
 /** True if some request could be sent now. */
 export const hasFreeBackend = (
   backends: readonly Backend[],

@@ -13,14 +13,18 @@ import {
 } from '#lib/async/bounded-fair-queue.ts';
 import { createRetryAfterEstimator, type RetryAfterEstimator } from '#lib/async/retry-after.ts';
 import type { Clock } from '#lib/clock.ts';
-import { chooseBackend, hasFreeBackend } from './choose-backend.ts';
+import { type Choice, chooseBackend, hasFreeBackend, tryBackend } from './choose-backend.ts';
 
-export interface RoutedRequest {
-  readonly task: Task;
+/** How a request waits in the queue. */
+interface QueuedRequest {
   readonly caller: string;
   /** Lower goes first. */
   readonly priority: number;
   readonly signal: Cancellation;
+}
+
+export interface RoutedRequest extends QueuedRequest {
+  readonly task: Task;
   /** Backends that were tried or can't take the request. */
   readonly exclude: Pick<ReadonlySet<Backend>, 'has'>;
 }
@@ -36,8 +40,11 @@ export interface RouterOptions extends QueueLimits {
   onRefused?: (model: string, reason: RefusalReason) => void;
 }
 
+/** The backend for a request as it is now. */
+type Choose = () => Choice;
+
 interface WaitingRequest extends QueueItem {
-  readonly request: RoutedRequest;
+  readonly choose: Choose;
   grant(lease: Lease): void;
   fail(error: unknown): void;
 }
@@ -83,7 +90,11 @@ export class Router {
    * no backend can take the request.
    */
   tryAcquire(model: string, request: RoutedRequest): Lease | null {
-    const choice = this.#choose(model, request);
+    return this.#tryAcquire(model, this.#chooseFor(model, request));
+  }
+
+  #tryAcquire(model: string, choose: Choose): Lease | null {
+    const choice = choose();
     if (choice === 'none') throw this.#unavailable(model);
     // A new request must not overtake those that wait.
     return choice === 'busy' || this.#queues.has(model) ? null : this.#lease(choice);
@@ -94,12 +105,28 @@ export class Router {
    * the maximum wait, with `unavailable` as `tryAcquire` throws it, and with the signal's reason when it aborts.
    */
   waitForLease(model: string, request: RoutedRequest): Promise<Lease> {
-    request.signal.throwIfAborted();
+    return this.#wait(model, request, this.#chooseFor(model, request));
+  }
+
+  /** Takes a place of this backend, or waits for one in the queue of its model. Fails as `waitForLease`. */
+  async leaseOf(backend: Backend, request: QueuedRequest): Promise<Lease> {
+    const { model } = backend;
+    // It may be removed meanwhile.
+    const choose = () =>
+      this.#list.forModel(model).includes(backend) ? tryBackend(backend, this.#isProbed) : 'none';
+    return this.#tryAcquire(model, choose) ?? this.#wait(model, request, choose);
+  }
+
+  #wait(
+    model: string,
+    { caller, priority, signal }: QueuedRequest,
+    choose: Choose,
+  ): Promise<Lease> {
+    signal.throwIfAborted();
     const queue = this.#queues.get(model) ?? this.#openQueue(model);
     const { promise, resolve, reject } = Promise.withResolvers<Lease>();
-    const { caller, priority, signal } = request;
     const item: WaitingRequest = {
-      request,
+      choose,
       caller,
       priority,
       grant: resolve,
@@ -179,9 +206,9 @@ export class Router {
     this.#queues.clear();
   }
 
-  #choose(model: string, { task, exclude }: RoutedRequest) {
-    const isProbed = this.#isProbed;
-    return chooseBackend(this.#list.forModel(model), { task, exclude, isProbed });
+  #chooseFor(model: string, { task, exclude }: RoutedRequest): Choose {
+    const constraints = { task, exclude, isProbed: this.#isProbed };
+    return () => chooseBackend(this.#list.forModel(model), constraints);
   }
 
   #lease(backend: Backend): Lease {
@@ -244,8 +271,8 @@ export class Router {
     const { model, requests } = queue;
     while (requests.size > 0 && hasFreeBackend(this.#list.forModel(model), this.#isProbed)) {
       let backend: Backend | null = null;
-      const item = requests.take(({ request }) => {
-        const choice = this.#choose(model, request);
+      const item = requests.take(({ choose }) => {
+        const choice = choose();
         backend = typeof choice === 'string' ? null : choice;
         return backend !== null;
       });
@@ -258,7 +285,7 @@ export class Router {
   /** A busy backend may have failed or started to drain, so that no backend is left for a request. */
   #refuseHopeless({ model, requests }: ModelQueue): void {
     for (;;) {
-      const item = requests.take(({ request }) => this.#choose(model, request) === 'none');
+      const item = requests.take(({ choose }) => choose() === 'none');
       if (item === undefined) return;
       item.fail(this.#unavailable(model));
     }

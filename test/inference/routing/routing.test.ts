@@ -324,14 +324,25 @@ describe('the queue of a model', () => {
     assert.equal((await waiting).backend.name, 'b');
   });
 
+  test('a request for one backend alone waits for that one, whatever the others do', async () => {
+    const [wanted, idle] = [busy(), newBackend('idle')];
+    const { router } = routerOf([wanted, idle]);
+    const first = await router.leaseOf(wanted, routed());
+    assert.equal(first.backend, wanted);
+    const second = router.leaseOf(wanted, routed());
+    assert.equal(router.queued('m'), 1);
+    router.release(first);
+    assert.equal((await second).backend, wanted);
+    assert.equal(idle.taken, 0);
+  });
+
   test('a request for one backend alone is refused when that one is replaced', async () => {
     const wanted = busy();
     let backends = [wanted];
     const list = { forModel: () => backends, hasEnded: async () => false, close: async () => {} };
     const router = new Router(list, createHandClock(), { maxLength: 4, maxWaitMs: 60_000 });
-    const alone = routed({ exclude: { has: (one) => one !== wanted } });
-    router.tryAcquire('m', alone);
-    const waiting = assert.rejects(router.waitForLease('m', alone), unavailable);
+    await router.leaseOf(wanted, routed());
+    const waiting = assert.rejects(router.leaseOf(wanted, routed()), unavailable);
     backends = [newBackend('b')];
     router.recheck();
     await waiting;
