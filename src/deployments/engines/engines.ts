@@ -6,12 +6,8 @@ import type { Stored } from '#deployments/rows.ts';
 import type { Engine, StartEngine } from './engine.ts';
 import type { EngineWeights } from './engine-weights.ts';
 import { type HostEngineParts, startHostEngine } from './host-engine.ts';
-import {
-  launchMachineEngine,
-  type MachineEngineParts,
-  openMachineEngine,
-  releaseMachine,
-} from './machine-engine.ts';
+import { type MachineEngineParts, openMachineEngine, releaseMachine } from './machine-engine.ts';
+import { launchMachineEngine } from './machine-launch.ts';
 
 export interface Engines {
   readonly start: StartEngine;

@@ -1,31 +1,19 @@
 // An engine on a machine of the cloud. Its row outlives this process: a server that starts again adopts the machine. The
 // engine is reached by a tunnel, and its output is the machine's boot log.
 
-import { randomBytes } from 'node:crypto';
-import { CloudError } from '#cloud/errors.ts';
+import { once } from 'node:events';
+import type { FastifyBaseLogger } from 'fastify';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { type ReplicaRows, TakenOver } from '#deployments/replica-rows.ts';
 import type { Clock } from '#lib/clock.ts';
-import {
-  type Engine,
-  type EngineOrder,
-  type EngineStats,
-  type Failure,
-  type StartWatch,
-  toFailure,
-} from './engine.ts';
-import {
-  enginePort,
-  findEnding,
-  haltCommand,
-  reviveCommand,
-  toEngineScript,
-} from './engine-script.ts';
+import { type Engine, type EngineStats, type Failure, toFailure } from './engine.ts';
+import { enginePort, findEnding, haltCommand, reviveCommand } from './engine-script.ts';
 import { createLogTail } from './log-tail.ts';
 import { openTunnel, type Tunnel } from './tunnel.ts';
 
 export interface MachineEngineParts {
   readonly clock: Clock;
+  readonly log: Pick<FastifyBaseLogger, 'warn'>;
   readonly machines: EngineMachines;
   readonly replicaRows: ReplicaRows;
 }
@@ -47,62 +35,6 @@ const refusedEveryMs = 250;
 const maxGoneMs = 30_000;
 const goneEveryMs = 250;
 const maxRetryMs = 30_000;
-/** Intervals between launches while no machine is free: the first one, doubled up to the second. */
-const minCapacityMs = 500;
-const maxCapacityMs = 5_000;
-
-/**
- * Waits while no machine of the type is free. `weights` is what the machine must see of this computer. Rejects with the
- * reason if the cloud refuses the launch.
- */
-export async function launchMachineEngine(
-  parts: MachineEngineParts,
-  order: EngineOrder,
-  weights: string | null,
-  watch: StartWatch,
-): Promise<Engine> {
-  const { id, deployment, spec } = order;
-  const key = randomBytes(24).toString('hex');
-  for (let waitMs = minCapacityMs; ; waitMs = Math.min(maxCapacityMs, waitMs * 2)) {
-    if (await tryLaunch(parts, order, weights, key)) break;
-    watch.report(`waiting for a free ${spec.runs_on}`, { isWaiting: true });
-    await parts.clock.sleep(waitMs, { signal: watch.signal });
-  }
-  watch.report('launching the machine');
-  return openMachineEngine(parts, { id, accountId: deployment.accountId, key });
-}
-
-/** Returns false if no machine is free. */
-async function tryLaunch(
-  parts: MachineEngineParts,
-  order: EngineOrder,
-  weights: string | null,
-  key: string,
-): Promise<boolean> {
-  const { id, deployment, spec } = order;
-  const { clock, machines, replicaRows } = parts;
-  const startedAt = clock.now();
-  try {
-    return await machines.launch(
-      {
-        id,
-        accountId: deployment.accountId,
-        deploymentId: deployment.id,
-        deploymentName: deployment.name,
-        instanceType: spec.runs_on,
-        image: spec.image,
-        userData: replicaRows.seal(toEngineScript(spec, key), id),
-        weights,
-      },
-      (tx) => replicaRows.insert(tx, order, { key, startedAt }),
-    );
-  } catch (error) {
-    // The database may have written it before the connection broke.
-    if (!(error instanceof CloudError))
-      await releaseMachine(parts, deployment.accountId, id).catch(() => {});
-    throw error;
-  }
-}
 
 /** For a machine that was launched, by this process or by an earlier one. */
 export async function openMachineEngine(
@@ -111,6 +43,7 @@ export async function openMachineEngine(
 ): Promise<Engine> {
   const tunnel = await openTunnel(() => engine.connect());
   const engine = new MachineEngine(parts, target, tunnel);
+  engine.start();
   return engine;
 }
 
@@ -121,6 +54,7 @@ export const releaseMachine = (
   id: string,
 ): Promise<void> => machines.release(accountId, id, (tx) => replicaRows.remove(tx, id));
 
+/** It watches its machine from `start` until it has ended, or is stopped or left. */
 class MachineEngine implements Engine {
   readonly port: number;
   readonly key: string;
@@ -142,6 +76,9 @@ class MachineEngine implements Engine {
   /** True while the engine must not run, though its machine does. */
   #isHalted = false;
   #isLeaving = false;
+  /** The last look has failed. */
+  #hasFailed = false;
+  #watching: Promise<void> = Promise.resolve();
   #stopped: Promise<void> | null = null;
 
   constructor(parts: MachineEngineParts, target: MachineTarget, tunnel: Tunnel) {
@@ -153,7 +90,10 @@ class MachineEngine implements Engine {
     this.ended = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    void this.#watch();
+  }
+
+  start(): void {
+    this.#watching = this.#watch();
   }
 
   get phase(): string {
@@ -179,7 +119,11 @@ class MachineEngine implements Engine {
 
   setReady(at: number): void {
     // Without it, a server that adopts the machine would count it as loading until then.
-    this.#parts.replicaRows.setReady(this.#target.id, at).catch(() => {});
+    const { log, replicaRows } = this.#parts;
+    const { id } = this.#target;
+    replicaRows
+      .setReady(id, at)
+      .catch((err) => log.warn({ err, replica: id }, 'a replica was not noted as ready'));
   }
 
   setResting: NonNullable<Engine['setResting']> = ({ step, idleSince }) =>
@@ -211,7 +155,7 @@ class MachineEngine implements Engine {
   }
 
   log(): readonly string[] {
-    if (this.#hasListened) void this.#readLog().catch(() => {});
+    if (this.#hasListened) this.#readLog().catch(this.#noteFailure);
     return this.#lines;
   }
 
@@ -232,7 +176,7 @@ class MachineEngine implements Engine {
   async leave(): Promise<void> {
     this.#isLeaving = true;
     this.#end(null);
-    await this.#stopped;
+    await Promise.all([this.#watching, this.#stopped]);
   }
 
   #end(failure: Failure | null): void {
@@ -248,10 +192,11 @@ class MachineEngine implements Engine {
     let changed = Promise.withResolvers<boolean>();
     const unwatch = machines.watch(accountId, id, () => changed.resolve(true));
     this.#wake = () => changed.resolve(false);
+    // A host that does not answer must not hold up the end.
+    const over = once(this.#over.signal, 'abort');
     let isRowDue = true;
     for (let look = 1; !this.#over.signal.aborted; look++) {
-      // A failure of the database or the host passes. The next look sees what is.
-      await this.#look(isRowDue).catch(() => {});
+      await Promise.race([this.#tryLook(isRowDue), over]);
       const isRefused = this.#hasListened && this.#refusals > 0;
       const pastMs = this.#wait(isRefused ? refusedEveryMs : lookEveryMs);
       const woken = await Promise.race([changed.promise, pastMs]);
@@ -260,6 +205,24 @@ class MachineEngine implements Engine {
     }
     unwatch();
   }
+
+  /** Never rejects. A failure of the database or the host passes: the next look sees what is. */
+  async #tryLook(isRowDue: boolean): Promise<void> {
+    try {
+      await this.#look(isRowDue);
+      this.#hasFailed = false;
+    } catch (error) {
+      this.#noteFailure(error);
+    }
+  }
+
+  /** Logs the first of several failures in a row, unless the engine is over. */
+  #noteFailure = (err: unknown): void => {
+    const { log } = this.#parts;
+    const isKnown = this.#hasFailed || this.#over.signal.aborted;
+    if (!isKnown) log.warn({ err, replica: this.#target.id }, "a replica's machine was not seen");
+    this.#hasFailed = true;
+  };
 
   async #look(isRowDue: boolean): Promise<void> {
     if (isRowDue) await this.#readRow();
@@ -309,7 +272,7 @@ class MachineEngine implements Engine {
   /** Tries until it is written that the machine must end. Then waits until it has ended, but not for a dead host. */
   async #release(): Promise<void> {
     const { id, accountId } = this.#target;
-    const { clock } = this.#parts;
+    const { clock, log, machines } = this.#parts;
     this.#tunnel.close();
     for (let waitMs = 500; !this.#isLeaving; waitMs = Math.min(maxRetryMs, waitMs * 2)) {
       try {
@@ -317,12 +280,16 @@ class MachineEngine implements Engine {
         break;
       } catch (error) {
         if (error instanceof TakenOver) return;
+        log.warn({ err: error, replica: id }, "a replica's machine was not released yet");
         await clock.sleep(waitMs);
       }
     }
     for (let waitedMs = 0; waitedMs < maxGoneMs && !this.#isLeaving; waitedMs += goneEveryMs) {
-      const state = await this.#parts.machines.find(id).catch(() => undefined);
-      if (state === undefined || state.status === 'terminated') return;
+      const isGone = await machines.find(id).then(
+        (state) => state === undefined || state.status === 'terminated',
+        () => false,
+      );
+      if (isGone) return;
       await clock.sleep(goneEveryMs);
     }
   }

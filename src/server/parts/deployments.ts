@@ -53,7 +53,7 @@ export function openDeployments(
       home: resolve(config.data_dir, 'engines'),
       meter: createHostMeter(),
     },
-    { clock, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
+    { clock, log, machines, replicaRows: new ReplicaRows(db, seal, hostId) },
     engineWeights,
   );
   weights.pulls.usersOf = async (candidates) => engineWeights.usersOf(await rows.own(), candidates);
