@@ -5,8 +5,8 @@ import { toPathText } from '#lib/schema/validation-error.ts';
 import { explainViolation } from '#lib/schema/violation-text.ts';
 
 export const accountsErrorFormat: ErrorFormat = {
-  renderRefusal({ code, status, message: said, param, retryAfterMs }): Rendered {
-    const message = code === 'no_credentials' ? 'You are not signed in.' : said;
+  renderRefusal({ code, status, message: text, param, retryAfterMs }): Rendered {
+    const message = code === 'no_credentials' ? 'You are not signed in.' : text;
     const headers: Record<string, string> =
       retryAfterMs === null ? {} : { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) };
     return { status, headers, body: { error: { code, message, param } } };

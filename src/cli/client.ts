@@ -58,10 +58,10 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     );
     if (response.ok) return response;
     const isOver = response.status === 401 && 'cookie' in authorization;
-    const said = explain(response, await response.text());
+    const reason = explain(response, await response.text());
     throw new RefusedError(
       response.status,
-      isOver ? 'Your session has ended. Run `millrace login`.' : said,
+      isOver ? 'Your session has ended. Run `millrace login`.' : reason,
     );
   };
   const call = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> =>

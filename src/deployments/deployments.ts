@@ -156,7 +156,7 @@ export class Deployments {
       this.#parts.rows.setStopped(tx, stored, isStopped),
     );
     // If it was stopped, its server sees that in the row.
-    if (!isStopped && !before.isStopped && !(await this.#live.forgive(before.id)))
+    if (!isStopped && !before.isStopped && !(await this.#live.resetBackoff(before.id)))
       throw serverSilent(name);
   }
 

@@ -182,11 +182,11 @@ export class LiveDeployment {
     const isResumed = this.#stored.isStopped && !stored.isStopped;
     this.#stored = stored;
     this.#schedule = createSchedule(stored.spec.schedule);
-    if (isChanged || isResumed) this.forgive();
+    if (isChanged || isResumed) this.resetBackoff();
   }
 
   /** Lets it start again after failures. */
-  forgive(): void {
+  resetBackoff(): void {
     this.#failures = 0;
     this.#failedAt = Number.NEGATIVE_INFINITY;
     this.#failure = null;
@@ -277,12 +277,12 @@ export class LiveDeployment {
     if (this.isRemoved) return `The deployment ${name} was removed.`;
     if (isStopped) return `The deployment ${name} is stopped. An owner can start it again.`;
     if (!this.hasFailed || this.#failure === null) return null;
-    const { told, reason } = this.#failure;
+    const { publicMessage, reason } = this.#failure;
     const where =
-      told === reason
+      publicMessage === reason
         ? 'Owners see its log on its page in the dashboard.'
         : 'Its page in the dashboard has the reason.';
-    return `The deployment ${name} failed. ${told} ${where}`;
+    return `The deployment ${name} failed. ${publicMessage} ${where}`;
   }
 
   /** When the first replica of those that are starting, or the next one that starts, will probably be ready. */
@@ -393,6 +393,6 @@ export class LiveDeployment {
     this.#replicas = this.#replicas.filter(({ hasEnded }) => !hasEnded);
     const isSound = ({ revision, readyAt }: Replica) =>
       revision === this.#stored.revision && readyAt !== null && now - readyAt >= soundMs;
-    if (now - this.#failedAt >= soundMs && this.#replicas.some(isSound)) this.forgive();
+    if (now - this.#failedAt >= soundMs && this.#replicas.some(isSound)) this.resetBackoff();
   }
 }

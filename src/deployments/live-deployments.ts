@@ -40,7 +40,7 @@ export interface LiveDeploymentsParts {
 }
 
 /** How often a model is looked at while its requests fail. The first one is looked at immediately. */
-const doubtEveryMs = 250;
+const suspectEveryMs = 250;
 
 export class LiveDeployments {
   readonly #parts: LiveDeploymentsParts;
@@ -61,7 +61,7 @@ export class LiveDeployments {
       engines,
       changed: () => this.tick(),
       failed: (reason) => log.warn({ reason }, 'the engine of a deployment failed'),
-      couldNotRest: (reason) => log.warn({ reason }, 'an idle engine could not rest'),
+      restFailed: (reason) => log.warn({ reason }, 'an idle engine could not rest'),
       outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
       taken: (model, name) => registry.find(model, name)?.taken ?? 0,
       loadMs: (id) => parts.runs.loadMs(id),
@@ -78,11 +78,11 @@ export class LiveDeployments {
     router.onWaiting = (model) => {
       if (this.#runs(model) || this.#remotes.has(model)) this.tick();
     };
-    const doubt = new PacedTask(doubtEveryMs, (model) => {
-      this.#remotes.doubt(model);
+    const suspect = new PacedTask(suspectEveryMs, (model) => {
+      this.#remotes.suspect(model);
       this.tick();
     });
-    registry.onDoubt = (model) => doubt.wake(model);
+    registry.onSuspect = (model) => suspect.wake(model);
   }
 
   /** Must be called before `refresh`. */
@@ -123,10 +123,10 @@ export class LiveDeployments {
   }
 
   /** Lets it start again after failures. Returns false if another server runs it and does not answer. */
-  async forgive(id: string): Promise<boolean> {
+  async resetBackoff(id: string): Promise<boolean> {
     const live = this.#all.get(id);
-    if (live === undefined) return this.#remotes.forgive(id);
-    live.forgive();
+    if (live === undefined) return this.#remotes.resetBackoff(id);
+    live.resetBackoff();
     this.tick();
     return true;
   }

@@ -25,7 +25,7 @@ export interface ReplicaParts {
   /** Called when the replica has ended by itself. */
   failed(reason: string): void;
   /** Called when its engine did not take a step of the ladder. */
-  couldNotRest(reason: string): void;
+  restFailed(reason: string): void;
 }
 
 export interface ReplicaOrder {
@@ -208,7 +208,7 @@ export class Replica {
   #skip({ step, idleSince }: Rest, reason: string): void {
     // It is needed again, or ends anyway.
     if (this.#rest === null || this.#ending !== null) return;
-    this.#parts.couldNotRest(reason);
+    this.#parts.restFailed(reason);
     if (step === 'asleep' && this.spec.ladder.stopped !== null)
       this.rest({ step: 'stopped', idleSince });
     else void this.stop();

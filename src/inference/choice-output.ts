@@ -17,8 +17,8 @@ export interface CallPiece extends ToolCallDelta {
 }
 
 /** Reads the delta of a chunk or the message of a whole response. */
-export function readOutput(said: unknown): ChoiceOutput {
-  const { content, reasoning_content, tool_calls } = membersOf(said);
+export function readOutput(output: unknown): ChoiceOutput {
+  const { content, reasoning_content, tool_calls } = membersOf(output);
   return {
     text: toText(content),
     thoughts: toText(reasoning_content),

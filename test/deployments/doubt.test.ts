@@ -9,7 +9,7 @@ test('a flood of failing requests costs a few looks a second for each model', (t
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let looks = 0;
   const registry = {
-    onDoubt: (_model: string) => {},
+    onSuspect: (_model: string) => {},
     setDeployed() {
       looks += 1;
       return false;
@@ -23,11 +23,11 @@ test('a flood of failing requests costs a few looks a second for each model', (t
     servers: null,
   } as unknown as LiveDeploymentsParts);
   const doubt = (count: number) => {
-    for (let request = 0; request < count; request++) registry.onDoubt('a');
+    for (let request = 0; request < count; request++) registry.onSuspect('a');
     return looks;
   };
   assert.equal(doubt(1_000), 1);
-  registry.onDoubt('b');
+  registry.onSuspect('b');
   assert.equal(looks, 2);
   // What failed meanwhile is looked at once more.
   t.mock.timers.tick(250);

@@ -184,7 +184,7 @@ export class SignIn {
       await this.#parts.audit.record(this.#db, actor, { action: 'user.login_failed', details });
       throw wrongLogin();
     }
-    for (const attempt of attempts) await this.#parts.throttle.forgive(attempt);
+    for (const attempt of attempts) await this.#parts.throttle.reset(attempt);
     return this.#db.transaction().execute(async (tx) => {
       if (!(await isStillPassword(tx, user))) throw wrongLogin();
       const entry = { action: 'user.login_succeeded' as const, resourceId: user.id, details };
@@ -256,7 +256,7 @@ export class SignIn {
       });
       throw wrongPassword();
     }
-    await this.#parts.throttle.forgive(attempt);
+    await this.#parts.throttle.reset(attempt);
     const passwordHash = await this.#hash(next);
     const device = await this.#db.transaction().execute(async (tx) => {
       if (!(await isStillPassword(tx, user))) throw wrongPassword();

@@ -33,7 +33,7 @@ export interface Throttle {
   /** Counts one attempt. `waitMs` is 0 if it is allowed; `isFirst` is true for the first one that is not. */
   attempt(attempt: Attempt): Promise<{ waitMs: number; isFirst: boolean }>;
   /** Takes back an attempt that succeeded. */
-  forgive(attempt: Attempt): Promise<void>;
+  reset(attempt: Attempt): Promise<void>;
   /** Deletes expired counts. */
   sweep(): Promise<void>;
 }
@@ -65,7 +65,7 @@ export function createThrottle(db: Database, clock: Clock): Throttle {
       const waitMs = row.attempts <= limit ? 0 : row.window_started_at + windowMs - now;
       return { waitMs, isFirst: row.attempts === limit + 1 };
     },
-    async forgive(attempt) {
+    async reset(attempt) {
       await db
         .updateTable('throttles')
         .set((row) => ({ attempts: row('attempts', '-', 1) }))

@@ -57,8 +57,8 @@ async function boot(
     for (const { id } of spec.filesystems) await driver.createFilesystem(id, spec.node);
     await driver.launch(spec);
     const asked = { asked_at: row.asked_at ?? now, attempts: 0 };
-    const told = row.status === 'booting' ? { status_reason: null } : {};
-    return { changes: { ...asked, ...told, ...reachable, ...late }, dueInMs: pollMs };
+    const noReason = row.status === 'booting' ? { status_reason: null } : {};
+    return { changes: { ...asked, ...noReason, ...reachable, ...late }, dueInMs: pollMs };
   }
   if (state.state === 'stopped') return { changes: observe(row, state, now), dueInMs: null };
   if (state.state === 'starting') {

@@ -30,7 +30,7 @@ export interface ServerRow {
   url: string | null;
   /** Sealed: the key that it accepts from the others; null if they can't reach it. */
   key: string | null;
-  /** When it last said that it runs. Negative if it was stopped at that time, and 0 if an earlier version stopped it. */
+  /** Time of its last heartbeat. Negative if it was stopped at that time, and 0 if an earlier version stopped it. */
   seen_at: number;
 }
 

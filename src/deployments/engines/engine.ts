@@ -9,14 +9,14 @@ import type { GpuStats } from '#lib/computer/nvidia-smi.ts';
 /** Why an engine ended, or could not be started. */
 export interface Failure {
   /** A sentence for clients of the inference APIs. It names no paths, hosts or repositories. */
-  readonly told: string;
+  readonly publicMessage: string;
   /** For people who manage the deployment. */
   readonly reason: string;
 }
 
-export const toFailure = (told: string, detail = ''): Failure => ({
-  told,
-  reason: `${told} ${detail}`.trim(),
+export const toFailure = (publicMessage: string, detail = ''): Failure => ({
+  publicMessage,
+  reason: `${publicMessage} ${detail}`.trim(),
 });
 
 /** How an engine ends by SIGILL. llama.cpp is compiled for the processor that it is built on. */

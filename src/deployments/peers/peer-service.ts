@@ -21,7 +21,7 @@ const maxDelayMs = 1_000;
 export interface ReplicaLease extends ReplicaAddress {
   release(outcome: Outcome): void;
   /** Resolves once it is known whether the only replica has ended, which the next state then says. */
-  settled(): Promise<void>;
+  done(): Promise<void>;
 }
 
 export class PeerService {
@@ -62,8 +62,8 @@ export class PeerService {
   }
 
   /** Lets the deployment start again after failures. */
-  async forgive(id: string): Promise<void> {
-    await this.#deployments.forgive(this.#find(id).id);
+  async resetBackoff(id: string): Promise<void> {
+    await this.#deployments.resetBackoff(this.#find(id).id);
   }
 
   async stats(id: string): Promise<{ replicas: readonly ReplicaStats[] }> {
@@ -97,7 +97,7 @@ export class PeerService {
         if (outcome === 'failed') health.failed('It failed a request of another server.');
         router.release(lease);
       },
-      async settled() {
+      async done() {
         const isOnly = live.toModel().backends.every(({ spec }) => spec.name === name);
         if (isOnly) await registry.hasEnded(lease.backend);
       },
@@ -111,5 +111,4 @@ export class PeerService {
   }
 }
 
-const takesRequests = ({ draining, health }: Backend) =>
-  !draining && health.state() !== 'ejected';
+const takesRequests = ({ draining, health }: Backend) => !draining && health.state() !== 'ejected';

@@ -2,12 +2,12 @@
 
 import type { Clock } from '#lib/clock.ts';
 
-/** A server that said nothing for this long has no requests that wait. */
+/** A server without a heartbeat for this long has no requests that wait. */
 const freshMs = 3_000;
-/** Maximum servers kept for a deployment. The server that spoke longest ago is forgotten first. */
+/** Maximum servers kept for a deployment. The one with the oldest heartbeat is forgotten first. */
 const maxServers = 256;
 
-interface Said {
+interface Heartbeat {
   readonly waiting: number;
   readonly at: number;
 }
@@ -15,7 +15,7 @@ interface Said {
 export class RemoteDemand {
   readonly #clock: Clock;
   /** By deployment, then by server. */
-  readonly #said = new Map<string, Map<string, Said>>();
+  readonly #heartbeats = new Map<string, Map<string, Heartbeat>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -23,16 +23,16 @@ export class RemoteDemand {
 
   set(deploymentId: string, serverId: string, waiting: number): void {
     const servers = this.#fresh(deploymentId);
-    // The server that spoke last is the last one.
+    // In the order of the heartbeats.
     servers.delete(serverId);
     if (waiting > 0) servers.set(serverId, { waiting, at: this.#clock.now() });
     for (const id of servers.keys()) if (servers.size > maxServers) servers.delete(id);
-    if (servers.size > 0) this.#said.set(deploymentId, servers);
-    else this.#said.delete(deploymentId);
+    if (servers.size > 0) this.#heartbeats.set(deploymentId, servers);
+    else this.#heartbeats.delete(deploymentId);
   }
 
   forget(deploymentId: string): void {
-    this.#said.delete(deploymentId);
+    this.#heartbeats.delete(deploymentId);
   }
 
   of(deploymentId: string): number {
@@ -41,9 +41,9 @@ export class RemoteDemand {
       .reduce((sum, { waiting }) => sum + waiting, 0);
   }
 
-  /** What servers said lately. The rest is forgotten. */
-  #fresh(deploymentId: string): Map<string, Said> {
-    const servers = this.#said.get(deploymentId) ?? new Map<string, Said>();
+  /** Recent heartbeats. The rest is forgotten. */
+  #fresh(deploymentId: string): Map<string, Heartbeat> {
+    const servers = this.#heartbeats.get(deploymentId) ?? new Map<string, Heartbeat>();
     const since = this.#clock.now() - freshMs;
     for (const [id, { at }] of servers) if (at < since) servers.delete(id);
     return servers;

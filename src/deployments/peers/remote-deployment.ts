@@ -35,7 +35,7 @@ const askEveryMs = 5_000;
 /** The same while its replicas are used, and while requests wait that it can't serve. */
 const usedEveryMs = 1_000;
 /** Within this time, the other server knows whether a replica has ended. */
-const maxDoubtMs = 3_000;
+const maxSuspectMs = 3_000;
 const maxAnswerBytes = 1_048_576;
 /** Within this time, every server reaches its hosts and looks for deployments to take over. */
 const takeOverMs = 15_000;
@@ -52,8 +52,8 @@ export class RemoteDeployment {
   /** Since when the other server has not answered; null if it did. */
   #silentSince: number | null = null;
   #isAsking = false;
-  /** Until when it is doubtful that the replicas are those that it told. */
-  #doubtedUntil = Number.NEGATIVE_INFINITY;
+  /** Until when a replica of the last answer may have ended. */
+  #suspectUntil = Number.NEGATIVE_INFINITY;
 
   constructor(parts: RemoteParts, stored: Stored) {
     this.#parts = parts;
@@ -84,15 +84,15 @@ export class RemoteDeployment {
     const now = this.#parts.clock.now();
     const { replicas, obstacle } = this.#state;
     const waitingMs = obstacle === null && this.#silentSince === null ? 0 : usedEveryMs;
-    const readyMs = isUsed || now < this.#doubtedUntil ? usedEveryMs : askEveryMs;
+    const readyMs = isUsed || now < this.#suspectUntil ? usedEveryMs : askEveryMs;
     const everyMs = waiting > 0 && replicas.length === 0 ? waitingMs : readyMs;
     const isDue = now - this.#askedAt >= everyMs;
     if (isDue && !this.#isAsking && this.#peer !== null) void this.#ask(waiting);
   }
 
   /** A replica failed a request, and may have ended. The next tick asks. */
-  doubt(): void {
-    this.#doubtedUntil = this.#parts.clock.now() + maxDoubtMs;
+  suspect(): void {
+    this.#suspectUntil = this.#parts.clock.now() + maxSuspectMs;
     this.#askedAt = Number.NEGATIVE_INFINITY;
   }
 

@@ -49,8 +49,8 @@ export class RemoteDeployments {
   }
 
   /** Replicas of the model may have ended. */
-  doubt(model: string): void {
-    for (const remote of this.#all.values()) if (remote.model === model) remote.doubt();
+  suspect(model: string): void {
+    for (const remote of this.#all.values()) if (remote.model === model) remote.suspect();
   }
 
   toModels(): DeployedModel[] {
@@ -63,8 +63,8 @@ export class RemoteDeployments {
   }
 
   /** Returns false if its server does not answer. */
-  async forgive(id: string): Promise<boolean> {
-    const answer = await this.#all.get(id)?.call('/forgive', {});
+  async resetBackoff(id: string): Promise<boolean> {
+    const answer = await this.#all.get(id)?.call('/reset-backoff', {});
     return answer != null;
   }
 

@@ -58,8 +58,8 @@ function stateRoutes(scope: FastifyInstance, service: PeerService): void {
     const { server, waiting } = request.body;
     return service.takeDemand(request.params.id, server, waiting);
   });
-  app.post('/:id/forgive', { schema: { hide: true, params } }, async (request) => {
-    await service.forgive(request.params.id);
+  app.post('/:id/reset-backoff', { schema: { hide: true, params } }, async (request) => {
+    await service.resetBackoff(request.params.id);
     return {};
   });
   app.get('/:id/stats', { schema: { hide: true, params } }, (request) =>
@@ -94,7 +94,7 @@ async function passOn(
     const outcome = await forward(lease, path, reply).catch(() => null);
     lease.release(signal.aborted ? 'unknown' : (outcome ?? 'failed'));
     if (outcome !== null) return;
-    await lease.settled();
+    await lease.done();
     throw new EngineError('unavailable', 'The replica did not answer.');
   } catch (error) {
     if (signal.aborted) return;

@@ -1,5 +1,5 @@
-// The servers that share the database. Each says now and then that it runs and where the others reach it, so that they can
-// send it requests, and take over its deployments when it is lost.
+// The servers that share the database. Each writes a heartbeat with its address, so that the others
+// can send it requests, and take over its deployments when it is lost.
 
 import { randomBytes } from 'node:crypto';
 import type { Database, Tx } from '#db/tables/tables.ts';
@@ -14,8 +14,8 @@ export interface Peer {
   readonly key: string;
 }
 
-const beatEveryMs = 5_000;
-/** After this time without a sign of life, a server is lost. */
+const heartbeatEveryMs = 5_000;
+/** After this time without a heartbeat, a server is lost. */
 export const graceMs = 30_000;
 /** After this time, the row of a server that is lost or was stopped is deleted. */
 const keptMs = 30 * 86_400_000;
@@ -28,10 +28,10 @@ export class ServerRows {
   readonly #clock: Clock;
   readonly #seal: Seal;
   readonly #url: string | null;
-  #endBeats: () => void = () => {};
-  #beating: Promise<void> | undefined;
-  #beatAt = 0;
-  /** Since when this server has given its own signs of life in time. */
+  #endHeartbeats: () => void = () => {};
+  #heartbeat: Promise<void> | undefined;
+  #heartbeatAt = 0;
+  /** Since when the heartbeats of this server are in time. */
   #steadySince = 0;
 
   constructor(
@@ -47,28 +47,28 @@ export class ServerRows {
     this.#url = url;
   }
 
-  /** Gives signs of life until `leave`, also while the last requests end. */
+  /** Writes heartbeats until `leave`, also while the last requests end. */
   async start(): Promise<void> {
-    await this.#beat();
-    // A failed one is made up for by the next.
-    const beat = () => void this.#beat().catch(() => {});
-    this.#endBeats = repeat(this.#clock, beatEveryMs, beat);
+    await this.#writeHeartbeat();
+    // The next one makes up for one that failed.
+    const write = () => void this.#writeHeartbeat().catch(() => {});
+    this.#endHeartbeats = repeat(this.#clock, heartbeatEveryMs, write);
   }
 
   /** This server ends: others need not wait. */
   async leave(): Promise<void> {
-    this.#endBeats();
-    await this.#beating?.catch(() => {});
+    this.#endHeartbeats();
+    await this.#heartbeat?.catch(() => {});
     await this.#write(-this.#clock.now());
   }
 
-  #beat(): Promise<void> {
+  #writeHeartbeat(): Promise<void> {
     const now = this.#clock.now();
-    this.#beating = this.#write(now).then(() => {
-      if (now - this.#beatAt > graceMs / 2) this.#steadySince = now;
-      this.#beatAt = now;
+    this.#heartbeat = this.#write(now).then(() => {
+      if (now - this.#heartbeatAt > graceMs / 2) this.#steadySince = now;
+      this.#heartbeatAt = now;
     });
-    return this.#beating;
+    return this.#heartbeat;
   }
 
   /** `seenAt` is negative if the server is being stopped. */
@@ -83,8 +83,8 @@ export class ServerRows {
   }
 
   /**
-   * Those of the given servers that are lost, and those that can be reached. One that never said that it runs is given the
-   * time to do so.
+   * Those of the given servers that are lost, and those that can be reached. One without any heartbeat is given the time to
+   * write one.
    */
   async findLostAndPeers(
     ids: readonly string[],
@@ -95,7 +95,7 @@ export class ServerRows {
     const named = new Set(ids);
     for (const id of named) if (!known.has(id)) await this.#insertUnknown(id, now);
     // After an outage of the database, or a pause of this computer, the others are given the same time.
-    const isSteady = now - this.#steadySince >= graceMs && now - this.#beatAt < graceMs / 2;
+    const isSteady = now - this.#steadySince >= graceMs && now - this.#heartbeatAt < graceMs / 2;
     const isLost = (seenAt: number) => seenAt <= 0 || (isSteady && seenAt <= now - graceMs);
     const lost = new Set(rows.filter(({ seen_at }) => isLost(seen_at)).map(({ id }) => id));
     const isOld = (seenAt: number) => Math.abs(seenAt) < now - keptMs;

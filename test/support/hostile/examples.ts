@@ -252,7 +252,7 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'POST /api/v1/deployments/:name/stop': {},
       'POST /api/v1/deployments/:name/start': {},
       'POST /peer/v1/deployments/:id/demand': { server: 'a', waiting: 1 },
-      'POST /peer/v1/deployments/:id/forgive': {},
+      'POST /peer/v1/deployments/:id/reset-backoff': {},
       'POST /peer/v1/deployments/:id/replicas/:replica/v1/chat/completions': {},
       'POST /peer/v1/deployments/:id/replicas/:replica/v1/completions': {},
       'POST /peer/v1/deployments/:id/replicas/:replica/v1/embeddings': {},

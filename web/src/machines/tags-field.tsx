@@ -19,7 +19,7 @@ interface TagsFieldProps {
 }
 
 export function TagsField({ tags, onChange, error }: TagsFieldProps) {
-  const said = useFieldError('tags');
+  const refusal = useFieldError('tags');
   return (
     <TagsInput
       label="Tags"
@@ -28,7 +28,7 @@ export function TagsField({ tags, onChange, error }: TagsFieldProps) {
       value={tags}
       onChange={onChange}
       maxTags={maxTags}
-      error={findTagError(tags) ?? error ?? said}
+      error={findTagError(tags) ?? error ?? refusal}
       acceptValueOnBlur
     />
   );

@@ -155,8 +155,8 @@ function recount(
   }
 
   function withOther(text: string): string {
-    const said = JSON.parse(text) as { usage: object };
-    return JSON.stringify({ ...said, usage: { ...said.usage, ...counts } });
+    const event = JSON.parse(text) as { usage: object };
+    return JSON.stringify({ ...event, usage: { ...event.usage, ...counts } });
   }
 }
 

@@ -20,11 +20,11 @@ export function writeScript(
   { words: length, wordsPerEvent }: ScriptLength,
 ) {
   const asked = (kind === 'chat' ? body.max_completion_tokens : null) ?? body.max_tokens ?? length;
-  const said = countSaid(body, length);
-  const tokens = Math.min(asked, length - said);
-  const texts = Array.from({ length: tokens }, (_, index) => wordAt(said + index));
+  const given = countGiven(body, length);
+  const tokens = Math.min(asked, length - given);
+  const texts = Array.from({ length: tokens }, (_, index) => wordAt(given + index));
   const choices = (body.n ?? 1) * countPrompts(body.prompt);
-  const finish = said + tokens < length ? 'length' : 'stop';
+  const finish = given + tokens < length ? 'length' : 'stop';
   const usage = {
     prompt_tokens: countWords(body.messages ?? body.prompt),
     completion_tokens: tokens * choices,
@@ -89,12 +89,12 @@ function inGroups(texts: readonly string[], size: number): string[][] {
 const wordAt = (index: number) => words[index % words.length] as string;
 
 /** Counts the words already generated, for continuations: the prompt ends with them, or they are the last message. */
-function countSaid(body: ScriptedBody, length: number): number {
+function countGiven(body: ScriptedBody, length: number): number {
   const last = body.continue_final_message === true ? body.messages?.at(-1)?.content : body.prompt;
   if (typeof last !== 'string') return 0;
   const texts = Array.from({ length }, (_, index) => wordAt(index));
-  for (let said = length; said > 0; said--) {
-    if (last.endsWith(texts.slice(0, said).join(''))) return said;
+  for (let given = length; given > 0; given--) {
+    if (last.endsWith(texts.slice(0, given).join(''))) return given;
   }
   return 0;
 }

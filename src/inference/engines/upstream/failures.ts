@@ -201,10 +201,10 @@ function rejected({ refusal, task, cause }: UpstreamFailure): EngineError {
       param: part.place,
       cause,
     });
-  const said = refusal === null || refusal.message === '' ? '' : `: ${redact(refusal)}`;
+  const detail = refusal === null || refusal.message === '' ? '' : `: ${redact(refusal)}`;
   const param = refusal?.param ?? null;
   const head = param?.split(/[.[]/)[0];
-  return new EngineError('rejected', `The backend of this model refused the request${said}`, {
+  return new EngineError('rejected', `The backend of this model refused the request${detail}`, {
     code: toCode(refusal),
     // The server may name a parameter of its own, which the client did not send.
     param: head !== undefined && head in task.body ? param : null,

@@ -34,16 +34,16 @@ export function findRefusal(body: string | object): UpstreamRefusal | null {
 
 function toRefusal(members: Members): UpstreamRefusal {
   const { message, msg, code, type, param, status } = members;
-  const said = typeof message === 'string' ? message : typeof msg === 'string' ? msg : '';
+  const text = typeof message === 'string' ? message : typeof msg === 'string' ? msg : '';
   const digits = typeof code === 'string' ? Number(code) : null;
   const number = [code, status, digits].find(
     (it) => typeof it === 'number' && it >= 400 && it < 600,
   );
   return {
-    message: withoutPython(said.slice(0, maxMessageLength)),
+    message: withoutPython(text.slice(0, maxMessageLength)),
     code: toName(code),
     type: toName(type),
-    param: toParam(param) ?? fromPython(said),
+    param: toParam(param) ?? fromPython(text),
     status: (number as number | undefined) ?? null,
     members,
   };
@@ -63,9 +63,9 @@ const maxComplaints = 3;
 /** vLLM lists validation errors as Python prints them. Keeps only the messages about the first member. */
 function withoutPython(message: string): string {
   if (!pythonList.test(message)) return message;
-  const complaint = /'loc': \(?'body(?:', '|\.)(?<member>[\w-]+).*?'msg': (["'])(?<said>.*?)\2,/g;
+  const complaint = /'loc': \(?'body(?:', '|\.)(?<member>[\w-]+).*?'msg': (["'])(?<text>.*?)\2,/g;
   const found = [...message.matchAll(complaint)].map((it) => it.groups);
-  const ofFirst = found.filter((it) => it?.member === found[0]?.member).map((it) => it?.said);
+  const ofFirst = found.filter((it) => it?.member === found[0]?.member).map((it) => it?.text);
   return [...new Set(ofFirst)].slice(0, maxComplaints).join('; ') || message;
 }
 
