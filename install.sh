@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs Millrace for the current user, from a package file or from an npm registry that has it:
-#   sh install.sh ./millrace-0.2.0.tgz      # a file that `npm run package` made
+#   sh install.sh ./millrace-0.3.0.tgz      # a file that `npm run package` made
 #   sh install.sh                           # the newest release in the registry
 # MILLRACE_PREFIX is the folder to install into (default: ~/.local). Nothing outside it is changed.
 set -eu

@@ -105,6 +105,21 @@ test('systemd accepts the unit', { skip: needs('systemd-analyze') }, () => {
   );
 });
 
+test('every file that names the version of a release names that of package.json', () => {
+  const { version } = millrace;
+  const lock = JSON.parse(read('package-lock.json'));
+  assert.deepEqual([lock.version, lock.packages[''].version], [version, version]);
+  for (const file of ['install.sh', 'docs/install.md']) {
+    const named = [...read(file).matchAll(/millrace-(\d+\.\d+\.\d+)\.tgz/g)].map(([, one]) => one);
+    assert.deepEqual([...new Set(named)], [version], file);
+  }
+  const [released] = /^## \[\d.*$/m.exec(read('CHANGELOG.md')) ?? [];
+  assert.match(
+    released ?? '',
+    new RegExp(`^## \\[${RegExp.escape(version)}\\] - \\d{4}-\\d\\d-\\d\\d$`),
+  );
+});
+
 test("the chart's templates are Kubernetes objects with the chart's values", () => {
   const folder = 'deploy/helm/millrace';
   const chart = parse(read(`${folder}/Chart.yaml`));
