@@ -7,6 +7,7 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import path from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import ssh2 from 'ssh2';
+import { Logins, loginBounds } from '#cloud/drivers/sandbox/ssh/logins.ts';
 import { PacedSocket } from '#cloud/drivers/sandbox/ssh/paced-socket.ts';
 import { FairTurns } from '#lib/async/fair-turns.ts';
 import {
@@ -21,6 +22,26 @@ import { until } from '#test/support/until.ts';
 const windowBytes = 2 ** 21;
 const packetBytes = 32_768;
 
+test('of many sources, the more wait to log in the more new ones are dropped', () => {
+  const { dropsFrom, max } = loginBounds;
+  let chance = 0.999_999;
+  const logins = new Logins(() => chance);
+  const leave: (() => void)[] = [];
+  const enter = () => {
+    const left = logins.enter(`10.0.${leave.length}.1`);
+    if (left !== null) leave.push(left);
+    return left !== null;
+  };
+  for (let at = 0; at < max; at++) assert(enter(), `${at} wait`);
+  assert(!enter(), 'there is no place left');
+  chance = 0;
+  while (leave.length >= dropsFrom) {
+    assert(!enter(), `${leave.length} wait`);
+    leave.pop()?.();
+  }
+  assert(enter());
+});
+
 describe('an ssh client that breaks the rules', {
   skip: noSsh || needs('pgrep'),
   timeout: 300_000,
@@ -34,6 +55,21 @@ describe('an ssh client that breaks the rules', {
     machine = await fixture.launch();
   });
   after(() => fixture.close());
+
+  test('keeps no one out by connecting and saying nothing', async (t) => {
+    // Machines have addresses of the loopback network or of a bridge here, which the host has, too.
+    const localAddress = machine.ip.startsWith('127.') ? '127.9.9.9' : undefined;
+    const silent = Array.from({ length: 200 }, () => {
+      const socket = net.connect({ host: machine.ip, port: machine.sshPort, localAddress });
+      t.after(() => socket.destroy());
+      return socket.on('error', () => {});
+    });
+    const kept = new Set(silent);
+    for (const socket of silent) socket.once('close', () => kept.delete(socket));
+    await until('the others are dropped', () => kept.size <= loginBounds.perSource);
+    assert.equal(await ssh('echo alive'), 'alive');
+    assert.equal(kept.size, loginBounds.perSource);
+  });
 
   for (const size of [0, 1, 1000])
     test(`is disconnected if it takes packets of ${size} bytes, which would cost a packet each`, async () => {

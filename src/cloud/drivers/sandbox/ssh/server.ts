@@ -8,12 +8,13 @@ import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import type { RunningMachine } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { serveConnection } from './connection.ts';
+import { Logins, loginBounds } from './logins.ts';
 import { PacedSocket } from './paced-socket.ts';
 import { createSourceFilter } from './source-filter.ts';
 
 /** The port that rules name, whichever one the server listens on. */
 const ruledPort = 22;
-const maxConnections = 64;
+const maxSessions = 64;
 const loginTimeoutMs = 30_000;
 /** Name of this server in its identification line. */
 const software = 'millrace';
@@ -50,8 +51,8 @@ interface Peer {
   readonly socket: net.Socket;
   /** What ssh2 reads and writes; null until the client has sent its identification line. */
   paced: PacedSocket | null;
-  /** Ends a login that takes too long. */
-  readonly timer: NodeJS.Timeout;
+  /** Call once the client has logged in or left. */
+  endLogin(): void;
 }
 
 export async function startSshServer(
@@ -70,16 +71,19 @@ export async function startSshServer(
     return server.on('connection', (connection, { ip, port }) => {
       const peer = peers.get(`${ip} ${port}`);
       if (!peer?.paced) return connection.end();
-      connection.once('ready', () => clearTimeout(peer.timer));
+      connection.once('ready', () => peer.endLogin());
       const from = `${ip} ${port} ${machine.record.ip} ${listeningPort}`;
       return serveConnection(machine, connection, { from, socket: peer.paced, log });
     });
   });
 
   let isAllowed = createSourceFilter(rules, ruledPort);
+  const logins = new Logins();
   const listener = net.createServer({ noDelay: true }, (socket) => {
-    if (!isAllowed(socket.remoteAddress)) return void socket.destroy();
-    const peer = trackPeer(peers, socket);
+    const { remoteAddress = '' } = socket;
+    const leaveLogins = isAllowed(remoteAddress) ? logins.enter(remoteAddress) : null;
+    if (leaveLogins === null) return void socket.destroy();
+    const peer = trackPeer(peers, socket, leaveLogins);
     // Sent at once, because some clients, e.g. SkyPilot, wait for it before they send theirs.
     socket.write(`SSH-2.0-${software}\r\n`);
     readGreeting(socket, (greeting) => {
@@ -89,7 +93,7 @@ export async function startSshServer(
       protocolServer.injectSocket(peer.paced as Duplex as net.Socket);
     });
   });
-  listener.maxConnections = maxConnections;
+  listener.maxConnections = maxSessions + loginBounds.max;
   const listeningPort = await listen(listener, machine.record.ip, sshPorts);
   listener.on('error', (error) => log(`ssh server of ${machine.record.ip}: ${error.message}`));
   return {
@@ -101,13 +105,17 @@ export async function startSshServer(
   };
 }
 
-function trackPeer(peers: Map<string, Peer>, socket: net.Socket): Peer {
+function trackPeer(peers: Map<string, Peer>, socket: net.Socket, leaveLogins: () => void): Peer {
   const key = `${socket.remoteAddress} ${socket.remotePort}`;
   const timer = setTimeout(() => socket.destroy(), loginTimeoutMs);
-  const peer = { socket, timer, paced: null };
+  const endLogin = () => {
+    clearTimeout(timer);
+    leaveLogins();
+  };
+  const peer = { socket, endLogin, paced: null };
   peers.set(key, peer);
   socket.on('close', () => {
-    clearTimeout(timer);
+    endLogin();
     peers.delete(key);
   });
   socket.on('error', () => {});
