@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { batchRows } from '../src/accounts/usage/recorder.ts';
-import { createUsageWriterThread } from '../src/accounts/usage/writer.ts';
+import { createUsageWriterThread } from '../src/accounts/usage/writing/writer.ts';
 import { openDatabase, sqliteFile } from '../src/db/open.ts';
 import type { UsageRequestRow } from '../src/db/tables/usage-rows.ts';
 import { newId } from '../src/lib/ids.ts';

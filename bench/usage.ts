@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createUsageRequests } from '../src/accounts/usage/requests.ts';
 import { createUsageSummaries } from '../src/accounts/usage/summaries.ts';
-import { createUsageWriter } from '../src/accounts/usage/writer.ts';
+import { createUsageWriter } from '../src/accounts/usage/writing/writer.ts';
 import { openDatabase, sqliteFile } from '../src/db/open.ts';
 import type { Database } from '../src/db/tables/tables.ts';
 import type { UsageRequestRow } from '../src/db/tables/usage-rows.ts';

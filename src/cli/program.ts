@@ -9,11 +9,11 @@ import { nameProgram } from './program-name.ts';
 
 /** In the order of the help. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./serve.ts')).serveCommand(),
-  status: async () => (await import('./status.ts')).statusCommand(),
-  open: async () => (await import('./open.ts')).openCommand(),
-  logs: async () => (await import('./logs.ts')).logsCommand(),
-  doctor: async () => (await import('./doctor.ts')).doctorCommand(),
+  serve: async () => (await import('#cli/server/serve.ts')).serveCommand(),
+  status: async () => (await import('#cli/server/status.ts')).statusCommand(),
+  open: async () => (await import('#cli/server/open.ts')).openCommand(),
+  logs: async () => (await import('#cli/server/logs.ts')).logsCommand(),
+  doctor: async () => (await import('#cli/server/doctor.ts')).doctorCommand(),
   config: async () => (await import('#cli/config/command.ts')).configCommand(),
   backup: async () => (await import('#cli/backup/create.ts')).backupCommand(),
   restore: async () => (await import('#cli/backup/restore.ts')).restoreCommand(),

@@ -8,8 +8,8 @@ import { createHostChanges, type HostChanges } from '#cloud/hosts/host-changes.t
 import type { HostDrivers } from '#cloud/hosts/host-drivers.ts';
 import { createHostImages, type HostImages } from '#cloud/hosts/host-images.ts';
 import { createHosts, type Hosts } from '#cloud/hosts/hosts.ts';
+import { createUnreachableHosts } from '#cloud/hosts/monitor/unreachable-hosts.ts';
 import { ensureOwnHost, type OwnHost } from '#cloud/hosts/own-host.ts';
-import { createUnreachableHosts } from '#cloud/hosts/unreachable-hosts.ts';
 import { createEngineMachines, type EngineMachines } from '#cloud/instances/engine-machines.ts';
 import { createInstanceDetails, type InstanceDetails } from '#cloud/instances/instance-details.ts';
 import { createInstanceEvents, type InstanceEvents } from '#cloud/instances/instance-events.ts';

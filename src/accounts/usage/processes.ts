@@ -2,11 +2,11 @@
 // interrupted, with what was last known of them, and counted once.
 
 import { sql } from 'kysely';
+import { addNames, toDay, toRequestRows } from '#accounts/usage/writing/names.ts';
+import { addSums, sumRows } from '#accounts/usage/writing/write-batch.ts';
 import { toRawTx } from '#db/raw.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { addNames, toDay, toRequestRows } from './names.ts';
-import { addSums, sumRows } from './write-batch.ts';
 
 export interface Processes {
   /** Writes a heartbeat, unless the last one is recent. */

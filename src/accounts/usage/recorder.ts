@@ -2,6 +2,7 @@
 // one row in one write. A long one is written about once a second, so that a killed server loses little of it.
 
 import type { FastifyBaseLogger } from 'fastify';
+import type { UsageWriter } from '#accounts/usage/writing/writer.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
@@ -11,7 +12,6 @@ import { newId } from '#lib/ids.ts';
 import { IndexedList } from '#lib/memory/indexed-list.ts';
 import { OpenEntry, type UsageEntry, type UsageFacts } from './entry.ts';
 import { createProcesses, type Processes } from './processes.ts';
-import type { UsageWriter } from './writer.ts';
 
 export interface RecorderStatus {
   /** Requests that are running. */

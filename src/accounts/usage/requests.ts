@@ -2,11 +2,11 @@
 
 import { sql } from 'kysely';
 import { type PageOptions, readPage } from '#accounts/paging.ts';
+import { findNames, toRequestRows } from '#accounts/usage/writing/names.ts';
 import { type RawTx, toRawTx } from '#db/raw.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { StoredUsageRow, UsageRequestRow, UsageStatus } from '#db/tables/usage-rows.ts';
 import { toDollars } from './dollars.ts';
-import { findNames, toRequestRows } from './names.ts';
 import type { UsageRequest, UsageRequestPage } from './schema.ts';
 
 export interface RequestFilter {

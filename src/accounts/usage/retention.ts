@@ -4,10 +4,10 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import { PostgresAdapter, type RawBuilder, sql } from 'kysely';
+import { dayMs, findNames, toDay } from '#accounts/usage/writing/names.ts';
 import { toRawTx } from '#db/raw.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { dayMs, findNames, toDay } from './names.ts';
 import type { UsageStorage } from './schema.ts';
 
 export interface RetentionOptions {

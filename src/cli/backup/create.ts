@@ -3,8 +3,12 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import { report } from '#cli/output.ts';
+import {
+  findInstallation,
+  type InstallationOptions,
+  withInstallation,
+} from '#cli/server/installation.ts';
 import type { Config } from '#config/schema.ts';
 import { toSize } from '#lib/text/format.ts';
 import millrace from '../../../package.json' with { type: 'json' };

@@ -4,8 +4,12 @@ import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Manifest } from '#backup/manifest.ts';
 import { keepOrphansFile } from '#backup/state-files.ts';
-import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import { report } from '#cli/output.ts';
+import {
+  findInstallation,
+  type InstallationOptions,
+  withInstallation,
+} from '#cli/server/installation.ts';
 import { toMinute } from '#cli/time.ts';
 import type { Config } from '#config/schema.ts';
 import { notIncluded, watched, withoutPassword } from './report.ts';

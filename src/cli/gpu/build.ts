@@ -1,13 +1,13 @@
 // millrace gpu build: compiles the CUDA kernels of models for this computer's GPUs.
 
 import { Command } from 'commander';
+import { CliError, report } from '#cli/output.ts';
+import { createPlainLines } from '#cli/progress.ts';
 import {
   findInstallation,
   type InstallationOptions,
   withDataDirectory,
-} from '#cli/installation.ts';
-import { CliError, report } from '#cli/output.ts';
-import { createPlainLines } from '#cli/progress.ts';
+} from '#cli/server/installation.ts';
 import { GpuError } from '#gpu/errors.ts';
 
 export function gpuBuildCommand(): Command {

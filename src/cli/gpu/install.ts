@@ -1,13 +1,13 @@
 // millrace gpu install: downloads published kernels for this computer's GPU.
 
 import { Command, Option } from 'commander';
+import { CliError, report } from '#cli/output.ts';
+import { startByteProgress } from '#cli/progress.ts';
 import {
   findInstallation,
   type InstallationOptions,
   withDataDirectory,
-} from '#cli/installation.ts';
-import { CliError, report } from '#cli/output.ts';
-import { startByteProgress } from '#cli/progress.ts';
+} from '#cli/server/installation.ts';
 import { GpuError } from '#gpu/errors.ts';
 import { type KernelKind, kernelPackages } from '#gpu/packages.ts';
 

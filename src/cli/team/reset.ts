@@ -2,8 +2,12 @@
 // whether the server runs or not, and needs no session.
 
 import { Command } from 'commander';
-import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import { CliError, printJson } from '#cli/output.ts';
+import {
+  findInstallation,
+  type InstallationOptions,
+  withInstallation,
+} from '#cli/server/installation.ts';
 import { toMinute } from '#cli/time.ts';
 import { StartError } from '#lib/start-error.ts';
 

@@ -3,17 +3,21 @@
 
 import type { Logger } from 'pino';
 import type { Driver } from '#cloud/drivers/driver.ts';
+import {
+  type HeartbeatOptions,
+  sharedHeartbeatMs,
+  writeHeartbeat,
+} from '#cloud/hosts/monitor/heartbeat.ts';
+import { HostMonitor } from '#cloud/hosts/monitor/host-monitor.ts';
+import type { UnreachableHosts } from '#cloud/hosts/monitor/unreachable-hosts.ts';
 import type { Place } from '#cloud/placement/place.ts';
 import type { HostRow } from '#db/tables/cloud-rows.ts';
 import type { Database } from '#db/tables/tables.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
-import { type HeartbeatOptions, sharedHeartbeatMs, writeHeartbeat } from './heartbeat.ts';
 import { type HostState, parseReport } from './host.ts';
 import type { HostDrivers } from './host-drivers.ts';
-import { HostMonitor } from './host-monitor.ts';
 import { explainSharedNodes, toPlaces } from './places.ts';
-import type { UnreachableHosts } from './unreachable-hosts.ts';
 
 export interface Hosts {
   all(): readonly HostState[];

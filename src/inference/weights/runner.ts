@@ -4,12 +4,12 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { WeightPullRow } from '#db/tables/model-rows.ts';
 import type { Database } from '#db/tables/tables.ts';
+import { defaultRetryRules } from '#inference/weights/download/download.ts';
+import type { Downloads } from '#inference/weights/download/download-thread.ts';
 import { ClaimLoop } from '#lib/async/claim-loop.ts';
 import { isDiskFullCode, readFreeBytes } from '#lib/computer/disk-space.ts';
 import type { RetryRules } from '#lib/growing-file.ts';
 import type { Bindings } from './bindings.ts';
-import { defaultRetryRules } from './download.ts';
-import type { Downloads } from './download-thread.ts';
 import { diskFull, goneFromDisk, noSpace, PullError } from './errors.ts';
 import { type PullRow, type PullRows, toManifest } from './pull-rows.ts';
 import type { Store, Weights } from './store.ts';

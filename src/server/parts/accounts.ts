@@ -16,14 +16,14 @@ import { Sessions } from '#accounts/people/sessions.ts';
 import { SignIn } from '#accounts/people/sign-in.ts';
 import { createThrottle } from '#accounts/people/throttle.ts';
 import { RunningRequests } from '#accounts/running-requests.ts';
-import { createOutageWriter } from '#accounts/usage/outage-writer.ts';
 import { createUsageRecorder } from '#accounts/usage/recorder.ts';
 import { createUsageRequests } from '#accounts/usage/requests.ts';
 import { UsageRetention } from '#accounts/usage/retention.ts';
-import { openSpool } from '#accounts/usage/spool.ts';
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { watchUsage } from '#accounts/usage/watch.ts';
-import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writer.ts';
+import { createOutageWriter } from '#accounts/usage/writing/outage-writer.ts';
+import { openSpool } from '#accounts/usage/writing/spool.ts';
+import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writing/writer.ts';
 import type { PasswordCost } from '#lib/secrets/secrets.ts';
 import { isHttps } from '#server/options/address.ts';
 import {

@@ -20,7 +20,7 @@ import {
   type GpuSource,
 } from '#inference/engines/local/parent/gpu-lease.ts';
 import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
-import { createResponseThread } from '#inference/engines/upstream/response-thread.ts';
+import { createResponseThread } from '#inference/engines/upstream/plain/response-thread.ts';
 import { createUpstreamEngine, probeUpstream } from '#inference/engines/upstream/upstream.ts';
 import { imageBounds } from '#inference/images/remote-media.ts';
 import { createCatalog } from '#inference/models/catalog.ts';

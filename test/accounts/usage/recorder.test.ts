@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMonthlySpend } from '#accounts/usage/monthly-spend.ts';
 import { toMonth } from '#accounts/usage/periods.ts';
-import { createUsageWriter } from '#accounts/usage/writer.ts';
+import { createUsageWriter } from '#accounts/usage/writing/writer.ts';
 import { bothDatabases } from '#test/support/databases.ts';
 import { until } from '#test/support/until.ts';
 import { failing, severed } from '#test/support/usage/failing-writer.ts';

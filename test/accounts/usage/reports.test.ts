@@ -13,7 +13,7 @@ import type {
   UsageSummary,
 } from '#accounts/usage/schema.ts';
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
-import { createUsageWriter } from '#accounts/usage/writer.ts';
+import { createUsageWriter } from '#accounts/usage/writing/writer.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { UsageRequestRow } from '#db/tables/usage-rows.ts';

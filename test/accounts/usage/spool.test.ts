@@ -7,9 +7,9 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { pino } from 'pino';
-import { createOutageWriter } from '#accounts/usage/outage-writer.ts';
-import { openSpool } from '#accounts/usage/spool.ts';
-import { createUsageWriter, type UsageWriter } from '#accounts/usage/writer.ts';
+import { createOutageWriter } from '#accounts/usage/writing/outage-writer.ts';
+import { openSpool } from '#accounts/usage/writing/spool.ts';
+import { createUsageWriter, type UsageWriter } from '#accounts/usage/writing/writer.ts';
 import { openDatabase } from '#db/open.ts';
 import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import {

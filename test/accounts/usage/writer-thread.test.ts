@@ -14,7 +14,7 @@ import {
   createUsageWriter,
   createUsageWriterThread,
   type UsageWriter,
-} from '#accounts/usage/writer.ts';
+} from '#accounts/usage/writing/writer.ts';
 import { sqliteFile } from '#db/open.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
@@ -206,7 +206,7 @@ test('a stop ends the thread and its connection', async () => {
 
 test('a thread that was not closed keeps no process alive', async () => {
   const { dataDir, rows } = await openTestUsage('sqlite');
-  const path = new URL('../../../src/accounts/usage/writer.ts', import.meta.url).href;
+  const path = new URL('../../../src/accounts/usage/writing/writer.ts', import.meta.url).href;
   const code = `
     const { createUsageWriterThread } = await import(${JSON.stringify(path)});
     const batch = createUsageWriterThread(${JSON.stringify(sqliteFile(dataDir))});

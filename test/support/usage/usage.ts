@@ -7,15 +7,15 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { pino } from 'pino';
 import type { UsageFacts } from '#accounts/usage/entry.ts';
-import { toRequestRows, toStoredRows } from '#accounts/usage/names.ts';
 import {
   createUsageRecorder,
   type RecorderOptions,
   type UsageRecorder,
 } from '#accounts/usage/recorder.ts';
 import { type RetentionOptions, UsageRetention } from '#accounts/usage/retention.ts';
-import { sumRows } from '#accounts/usage/write-batch.ts';
-import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writer.ts';
+import { toRequestRows, toStoredRows } from '#accounts/usage/writing/names.ts';
+import { sumRows } from '#accounts/usage/writing/write-batch.ts';
+import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writing/writer.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import { toRawTx } from '#db/raw.ts';
 import type { Database } from '#db/tables/tables.ts';

@@ -2,7 +2,7 @@
 
 import { type ExpressionBuilder, sql } from 'kysely';
 import { isCallerGone } from '#accounts/caller-gone.ts';
-import { writeBatch } from '#accounts/usage/write-batch.ts';
+import { writeBatch } from '#accounts/usage/writing/write-batch.ts';
 import { Lease, type LeaseOptions, released } from '#db/lease.ts';
 import { toRawTx } from '#db/raw.ts';
 import type { BatchRow, BatchState } from '#db/tables/batch-rows.ts';

@@ -2,8 +2,11 @@
 // response is so large that reading it holds up other requests.
 
 import { type Engine, EngineError, newUsage, type PoolingCall } from '#inference/engine.ts';
+import {
+  type BufferedResponse,
+  fetchWhole,
+} from '#inference/engines/upstream/plain/buffered-response.ts';
 import { type EmbedTask, maxTokensOf, type PoolingTask } from '#inference/pooling.ts';
-import { type BufferedResponse, fetchWhole } from './buffered-response.ts';
 import { orUnreadable, toFailure, unavailable } from './failures.ts';
 import type { UpstreamServer } from './servers.ts';
 import type { UpstreamClient } from './upstream-client.ts';

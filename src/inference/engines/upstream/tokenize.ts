@@ -4,9 +4,12 @@
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { type Engine, type Task, toGivenPrompts } from '#inference/engine.ts';
+import {
+  type BufferedResponse,
+  fetchWhole,
+} from '#inference/engines/upstream/plain/buffered-response.ts';
 import type { TokenizeTask, Tokens } from '#inference/pooling.ts';
 import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
-import { type BufferedResponse, fetchWhole } from './buffered-response.ts';
 import { toFailure, unavailable } from './failures.ts';
 import type { UpstreamServer } from './servers.ts';
 import type { SendOptions, UpstreamClient } from './upstream-client.ts';

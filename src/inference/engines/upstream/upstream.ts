@@ -5,17 +5,20 @@ import { byteLengthOf, type OutgoingBody } from '#http/client/client-connection.
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { findConstraint } from '#inference/constraint.ts';
 import { type Call, type Engine, EngineError, type Task } from '#inference/engine.ts';
+import { fetchWhole } from '#inference/engines/upstream/plain/buffered-response.ts';
+import { parseResponse } from '#inference/engines/upstream/plain/parse-response.ts';
+import type { ResponseThread } from '#inference/engines/upstream/plain/response-thread.ts';
+import { EventTemplates } from '#inference/engines/upstream/stream/event-template.ts';
+import {
+  type EventQueue,
+  StreamReceiver,
+} from '#inference/engines/upstream/stream/stream-receiver.ts';
 import { withSystemNotes } from '#inference/system-notes.ts';
-import { fetchWhole } from './buffered-response.ts';
 import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
-import { EventTemplates } from './event-template.ts';
 import { toFailure, unavailable } from './failures.ts';
-import { parseResponse } from './parse-response.ts';
 import { createUpstreamPooling } from './pooling.ts';
 import { paths, toRequestBody } from './request-body.ts';
-import type { ResponseThread } from './response-thread.ts';
 import { countingServers, shortDefaultServers, type UpstreamServer } from './servers.ts';
-import { type EventQueue, StreamReceiver } from './stream-receiver.ts';
 import { countPromptTokens, countTextTokens, createTokenizer, readRoom } from './tokenize.ts';
 import {
   createUpstreamClient,

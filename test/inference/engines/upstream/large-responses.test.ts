@@ -10,7 +10,7 @@ import {
   type Usage,
   WrittenResponse,
 } from '#inference/engine.ts';
-import { createResponseThread } from '#inference/engines/upstream/response-thread.ts';
+import { createResponseThread } from '#inference/engines/upstream/plain/response-thread.ts';
 import {
   createUpstreamEngine,
   type UpstreamOptions,

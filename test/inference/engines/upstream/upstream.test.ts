@@ -8,7 +8,7 @@ import { describe, test } from 'node:test';
 import { memberTexts, parseJson } from '#http/body/json.ts';
 import type { CompletionChoice, Engine, Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
-import { parseResponse } from '#inference/engines/upstream/parse-response.ts';
+import { parseResponse } from '#inference/engines/upstream/plain/parse-response.ts';
 import { toRequestBody } from '#inference/engines/upstream/request-body.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import {

@@ -2,9 +2,13 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ResponseHandler } from '#http/client/response-handler.ts';
+import { unavailable } from '#inference/engines/upstream/failures.ts';
+import type {
+  SendOptions,
+  UpstreamClient,
+  UpstreamRequest,
+} from '#inference/engines/upstream/upstream-client.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
-import { unavailable } from './failures.ts';
-import type { SendOptions, UpstreamClient, UpstreamRequest } from './upstream-client.ts';
 
 /** Larger responses are parsed in a thread: parsing and serialising this many bytes takes some 4 ms. */
 const maxInlineBytes = 256 * 1024;

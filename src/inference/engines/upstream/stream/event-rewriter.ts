@@ -2,7 +2,10 @@
 // template and parses the others. Works on byte strings, so that characters split across packets are whole again.
 
 import type { Call, EngineError, Task, Usage, WireEvents } from '#inference/engine.ts';
-import { CallNumbers, ChoiceProgress } from './choices.ts';
+import { CallNumbers, ChoiceProgress } from '#inference/engines/upstream/choices.ts';
+import { orUnreadable, unavailable } from '#inference/engines/upstream/failures.ts';
+import { StreamReasoning } from '#inference/engines/upstream/reasoning.ts';
+import type { GeneratedCount, UsageCheck } from '#inference/engines/upstream/usage.ts';
 import { EventParser, readData } from './event-parser.ts';
 import {
   type EventTemplates,
@@ -10,9 +13,6 @@ import {
   TemplateRewriter,
   toOpening,
 } from './event-template.ts';
-import { orUnreadable, unavailable } from './failures.ts';
-import { StreamReasoning } from './reasoning.ts';
-import type { GeneratedCount, UsageCheck } from './usage.ts';
 
 const maxEventBytes = 1024 * 1024;
 

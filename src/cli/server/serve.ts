@@ -5,6 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Command } from 'commander';
 import { orExplain } from '#cli/config/command.ts';
+import { CliError, wrapText } from '#cli/output.ts';
 import { programName } from '#config/environment.ts';
 import { schemaAt } from '#config/explain.ts';
 import { type Flags, loadConfig } from '#config/load.ts';
@@ -16,7 +17,6 @@ import { findModelObstacle } from '#lib/computer/llama-libraries.ts';
 import { StartError } from '#lib/start-error.ts';
 import type { RunningServer } from '#server/start.ts';
 import { type FirstSecret, removeSecret, writeSecret } from './first-secrets.ts';
-import { CliError, wrapText } from './output.ts';
 
 export function serveCommand(): Command {
   return addSettings(new Command('serve').description('Start the server')).action(serve);

@@ -2,9 +2,9 @@
 // been silent. A dead host costs a retry now and then; it never delays a start or a request.
 
 import type { Driver } from '#cloud/drivers/driver.ts';
+import type { HostReport } from '#cloud/hosts/host.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { HostReport } from './host.ts';
 
 export interface HostMonitorParts {
   open(): Promise<Driver>;

@@ -3,10 +3,16 @@
 
 import { open, rename, rm } from 'node:fs/promises';
 import { checkGguf, GgufError } from '#inference/gguf-check.ts';
+import {
+  endedEarly,
+  notSound,
+  PullError,
+  wrongChecksum,
+  wrongSize,
+} from '#inference/weights/errors.ts';
+import type { Hub, HubCall } from '#inference/weights/hub.ts';
+import type { StoredFile } from '#inference/weights/store.ts';
 import { type FileSource, GrowingFile, type Progress, type RetryRules } from '#lib/growing-file.ts';
-import { endedEarly, notSound, PullError, wrongChecksum, wrongSize } from './errors.ts';
-import type { Hub, HubCall } from './hub.ts';
-import type { StoredFile } from './store.ts';
 
 export const defaultRetryRules: RetryRules = {
   delayMs: 1_000,

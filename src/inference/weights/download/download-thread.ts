@@ -1,11 +1,11 @@
 // Downloads in a thread of their own: receiving, decrypting and hashing many gigabytes would delay every response of the
 // server. The thread starts with the first download.
 
+import { PullError, type PullErrorCode } from '#inference/weights/errors.ts';
+import type { HubOptions } from '#inference/weights/hub.ts';
+import type { StoredFile } from '#inference/weights/store.ts';
 import { createThread } from '#lib/async/thread.ts';
 import type { Progress, RetryRules } from '#lib/growing-file.ts';
-import { PullError, type PullErrorCode } from './errors.ts';
-import type { HubOptions } from './hub.ts';
-import type { StoredFile } from './store.ts';
 
 export interface DownloadOrder {
   readonly from: { readonly repo: string; readonly commit: string };

@@ -4,11 +4,11 @@
 import { sql } from 'kysely';
 import type { BackendRow } from '#db/tables/model-rows.ts';
 import type { Database, Tx } from '#db/tables/tables.ts';
+import type { UpstreamSpec } from '#inference/backends/spec.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
-import type { UpstreamSpec } from './spec.ts';
 
 export type LiveValues = Partial<Pick<BackendRow, 'weight' | 'concurrency'>>;
 

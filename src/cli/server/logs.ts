@@ -3,12 +3,12 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
+import { CliError } from '#cli/output.ts';
+import { parseLimit } from '#cli/pages.ts';
 import { toReason } from '#lib/start-error.ts';
 import { toLogFile, toPreviousLogFile } from '#lib/telemetry/log-file.ts';
 import { formatLogLine } from '#lib/telemetry/log-format.ts';
 import { findInstallation, type InstallationOptions, withDataDirectory } from './installation.ts';
-import { CliError } from './output.ts';
-import { parseLimit } from './pages.ts';
 
 interface Options extends InstallationOptions {
   readonly follow?: true;

@@ -2,6 +2,7 @@
 // of a row only moves forward, so a batch may be written again after an unknown outcome: rows that it already closed are
 // neither changed nor counted again. Imports no Kysely, because the writer's thread runs it on SQLite.
 
+import { hourMs, toMonth } from '#accounts/usage/periods.ts';
 import type { RawTx } from '#db/raw.ts';
 import type {
   SpendRow,
@@ -10,7 +11,6 @@ import type {
   UsageRequestRow,
 } from '#db/tables/usage-rows.ts';
 import { toRequestRows, toStoredRows } from './names.ts';
-import { hourMs, toMonth } from './periods.ts';
 import { addEach, createUpsert, type UpsertOptions } from './upsert.ts';
 
 const types: UpsertOptions<StoredUsageRow>['types'] = {

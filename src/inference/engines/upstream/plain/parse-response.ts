@@ -8,11 +8,7 @@ import type {
   Task,
   Usage,
 } from '#inference/engine.ts';
-import { estimateTokens } from '#inference/models/tokens.ts';
-import type { ThinkTags } from '#inference/think-tags.ts';
-import { isMembers, type Members } from '#lib/json-members.ts';
-import type { BufferedResponse } from './buffered-response.ts';
-import { formScores, nameStop } from './choices.ts';
+import { formScores, nameStop } from '#inference/engines/upstream/choices.ts';
 import {
   brokenOff,
   describeType,
@@ -20,11 +16,21 @@ import {
   orUnreadable,
   toRefusalFailure,
   unavailable,
-} from './failures.ts';
-import { nameReasoning } from './reasoning.ts';
-import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
-import type { UpstreamServer } from './servers.ts';
-import { type CountText, generatedOnly, toText, toUsage, type UsageCheck } from './usage.ts';
+} from '#inference/engines/upstream/failures.ts';
+import { nameReasoning } from '#inference/engines/upstream/reasoning.ts';
+import { findRefusal, type UpstreamRefusal } from '#inference/engines/upstream/refusal-body.ts';
+import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
+import {
+  type CountText,
+  generatedOnly,
+  toText,
+  toUsage,
+  type UsageCheck,
+} from '#inference/engines/upstream/usage.ts';
+import { estimateTokens } from '#inference/models/tokens.ts';
+import type { ThinkTags } from '#inference/think-tags.ts';
+import { isMembers, type Members } from '#lib/json-members.ts';
+import type { BufferedResponse } from './buffered-response.ts';
 
 /** How the tokens of a plain response are counted. */
 export interface ResponseCounting {

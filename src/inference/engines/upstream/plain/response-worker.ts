@@ -2,13 +2,13 @@
 
 import { parentPort } from 'node:worker_threads';
 import type { EngineResponse } from '#inference/engine.ts';
+import { orUnreadable } from '#inference/engines/upstream/failures.ts';
+import type { UpstreamRefusal } from '#inference/engines/upstream/refusal-body.ts';
+import { toText } from '#inference/engines/upstream/usage.ts';
 import { splitResponse } from '#inference/wire.ts';
 import { ready } from '#lib/async/thread.ts';
-import { orUnreadable } from './failures.ts';
 import { readResponse } from './parse-response.ts';
-import type { UpstreamRefusal } from './refusal-body.ts';
 import { maxCountedLength, type ResponseJob, type ResponseResult } from './response-thread.ts';
-import { toText } from './usage.ts';
 
 function run({ blocks, task, type, envelope }: ResponseJob): ResponseResult {
   try {

@@ -4,7 +4,7 @@
 // PostgreSQL refuses for what it contains is set aside, so that those behind it are written.
 
 import type { FastifyBaseLogger } from 'fastify';
-import { batchRows } from './recorder.ts';
+import { batchRows } from '#accounts/usage/recorder.ts';
 import type { Spool, SpooledRow } from './spool.ts';
 import type { UsageWriter } from './writer.ts';
 

@@ -10,14 +10,18 @@ import {
   type Usage,
   WrittenResponse,
 } from '#inference/engine.ts';
+import {
+  describeType,
+  toRefusalFailure,
+  unavailable,
+} from '#inference/engines/upstream/failures.ts';
+import type { UpstreamRefusal } from '#inference/engines/upstream/refusal-body.ts';
+import { generatedOnly } from '#inference/engines/upstream/usage.ts';
 import { estimateTokensOf } from '#inference/models/tokens.ts';
 import { type JobLimits, JobThread, JobTooLarge } from '#lib/async/job-thread.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { BufferedResponse } from './buffered-response.ts';
-import { describeType, toRefusalFailure, unavailable } from './failures.ts';
 import { acceptUsage, type ResponseCounting, type ResponseTask } from './parse-response.ts';
-import type { UpstreamRefusal } from './refusal-body.ts';
-import { generatedOnly } from './usage.ts';
 
 export interface ResponseThread {
   /** Transfers the response's bytes to the thread. Throws EngineError, or the signal's reason. */

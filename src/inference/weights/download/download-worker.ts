@@ -1,6 +1,8 @@
 // The thread that downloads files from the hub. The main thread orders and aborts downloads by their ids.
 
 import { parentPort, workerData } from 'node:worker_threads';
+import { PullError } from '#inference/weights/errors.ts';
+import { Hub, type HubOptions } from '#inference/weights/hub.ts';
 import { ready } from '#lib/async/thread.ts';
 import { download } from './download.ts';
 import type {
@@ -9,8 +11,6 @@ import type {
   DownloadOrder,
   DownloadReport,
 } from './download-thread.ts';
-import { PullError } from './errors.ts';
-import { Hub, type HubOptions } from './hub.ts';
 
 /** A message for each chunk would cost the main thread more than it tells. */
 const reportMs = 100;

@@ -2,12 +2,12 @@
 
 import { styleText } from 'node:util';
 import { Command } from 'commander';
+import { CliError, printJson, wrapText } from '#cli/output.ts';
 import { programName } from '#config/environment.ts';
 import { ConfigError } from '#config/error.ts';
 import { loadConfig } from '#config/load.ts';
 import { toPrintable } from '#lib/text/printable.ts';
 import type { Check } from '#server/doctor.ts';
-import { CliError, printJson, wrapText } from './output.ts';
 import { addSettings, explainStart, readSettings } from './serve.ts';
 
 type Options = Record<string, string> & { json?: true };

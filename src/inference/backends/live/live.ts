@@ -6,9 +6,6 @@ import type { Audit } from '#accounts/audit/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import type { BackendRow } from '#db/tables/model-rows.ts';
 import type { Database, Tx } from '#db/tables/tables.ts';
-import { standInNames } from '#inference/models/builtin-models.ts';
-import { type Catalog, getModel } from '#inference/models/catalog.ts';
-import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import {
   inFile,
   isDeployed,
@@ -19,11 +16,14 @@ import {
   onlyUpstreams,
   standInStays,
   tooManyBackends,
-} from './errors.ts';
+} from '#inference/backends/errors.ts';
+import type { ManagedBackend } from '#inference/backends/managed.ts';
+import type { BackendRegistry } from '#inference/backends/registry.ts';
+import type { UpstreamSpec } from '#inference/backends/spec.ts';
+import { standInNames } from '#inference/models/builtin-models.ts';
+import { type Catalog, getModel } from '#inference/models/catalog.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { LiveRows, LiveValues } from './live-rows.ts';
-import type { ManagedBackend } from './managed.ts';
-import type { BackendRegistry } from './registry.ts';
-import type { UpstreamSpec } from './spec.ts';
 
 export interface LiveParts {
   readonly db: Database;

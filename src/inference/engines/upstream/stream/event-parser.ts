@@ -1,8 +1,6 @@
 // Parses the events that no template matches: the first of a stream, its end, usage, errors, comments.
 
 import type { Call, EngineError, Task, Usage } from '#inference/engine.ts';
-import { isMembers, type Members } from '#lib/json-members.ts';
-import { fromBytes } from '#lib/memory/byte-string.ts';
 import {
   type CallNumbers,
   type ChoiceProgress,
@@ -14,7 +12,17 @@ import {
   nameStop,
   openDelta,
   toAbsent,
-} from './choices.ts';
+} from '#inference/engines/upstream/choices.ts';
+import {
+  brokenOff,
+  isBrokenOff,
+  toEventFailure,
+  unavailable,
+} from '#inference/engines/upstream/failures.ts';
+import { isEmptyDelta, type StreamReasoning } from '#inference/engines/upstream/reasoning.ts';
+import { Tally, toText, toUsage, type UsageCheck } from '#inference/engines/upstream/usage.ts';
+import { isMembers, type Members } from '#lib/json-members.ts';
+import { fromBytes } from '#lib/memory/byte-string.ts';
 import {
   type EventSample,
   type ParsedEvent,
@@ -22,9 +30,6 @@ import {
   toAddedMembers,
   toEventRest,
 } from './event-template.ts';
-import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
-import { isEmptyDelta, type StreamReasoning } from './reasoning.ts';
-import { Tally, toText, toUsage, type UsageCheck } from './usage.ts';
 
 /** Maximum bytes of all events without choices whose members are reported. */
 const maxReportedBytes = 16 * 1024;

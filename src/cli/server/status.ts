@@ -2,16 +2,16 @@
 
 import { Command } from 'commander';
 import { readBackends, toState } from '#cli/backends/find.ts';
+import { createClient, RefusedError, send } from '#cli/client.ts';
+import { loadCredentials } from '#cli/credentials.ts';
 import type { AccountLimits } from '#cli/limits/command.ts';
+import { CliError, type Columns, toTable } from '#cli/output.ts';
+import { listAll } from '#cli/pages.ts';
+import { nameProgram } from '#cli/program-name.ts';
 import { describeSpend, type MonthlySpend, readMonthlySpend } from '#cli/usage/spend.ts';
+import { addView } from '#cli/view.ts';
 import type { InstanceDetail } from '#cloud/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
-import { createClient, RefusedError, send } from './client.ts';
-import { loadCredentials } from './credentials.ts';
-import { CliError, type Columns, toTable } from './output.ts';
-import { listAll } from './pages.ts';
-import { nameProgram } from './program-name.ts';
-import { addView } from './view.ts';
 
 interface Status {
   readonly url: string;

@@ -2,9 +2,9 @@
 
 import { spawn } from 'node:child_process';
 import { Argument, Command } from 'commander';
+import { loadCredentials } from '#cli/credentials.ts';
+import { printJson, report } from '#cli/output.ts';
 import { hasDisplay } from '#config/environment.ts';
-import { loadCredentials } from './credentials.ts';
-import { printJson, report } from './output.ts';
 
 /** Each page by the word for it, which is that of the CLI where it has one. */
 const pages = {
