@@ -180,6 +180,8 @@ export class EngineError extends Error {
   readonly isDoubtful: boolean;
   /** The connection broke. The request may have crashed the engine. */
   readonly isBroken: boolean;
+  /** The same engine may take the request in a moment. */
+  readonly isPassing: boolean;
   /** Millrace closed the connection. The engine may have generated tokens that were never counted. */
   readonly isCutOff: boolean;
 
@@ -192,6 +194,7 @@ export class EngineError extends Error {
       retryAfterMs?: number;
       isDoubtful?: boolean;
       isBroken?: boolean;
+      isPassing?: boolean;
       isCutOff?: boolean;
       cause?: unknown;
     } = {},
@@ -204,6 +207,7 @@ export class EngineError extends Error {
     this.retryAfterMs = detail.retryAfterMs ?? null;
     this.isDoubtful = detail.isDoubtful ?? false;
     this.isBroken = detail.isBroken ?? false;
+    this.isPassing = detail.isPassing ?? (failure === 'overloaded' || this.isBroken);
     this.isCutOff = detail.isCutOff ?? false;
   }
 }

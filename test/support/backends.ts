@@ -39,6 +39,7 @@ export function newBackend(
     concurrency: null,
     continues: true,
     draining: false,
+    isReplica: false,
     hold: null,
     contextWindow: null,
     outstanding: 0,

@@ -23,6 +23,8 @@ export interface Backend {
   readonly draining: boolean;
   /** Context window in tokens, as the backend reports it; null while unknown. */
   readonly contextWindow: number | null;
+  /** A deployment runs it, and replaces it if it ends. */
+  readonly isReplica: boolean;
   /** Set on the backend that stands for a deployment without a ready replica: it takes no request yet. */
   readonly hold: Hold | null;
   /** Requests in progress. Counted by the router alone. */

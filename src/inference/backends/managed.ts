@@ -66,6 +66,7 @@ function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBacken
   const statistics = createStatistics(clock);
   return {
     ...fixed,
+    isReplica: fixed.source === 'deployment',
     id: `${fixed.model}/${fixed.name}`,
     ...records,
     statistics,

@@ -1,6 +1,8 @@
 // Sends a planned request to backends until one of them responds: choose, send and, after a failure before the
 // first byte, choose another. Streams that break later are resumed in resumable-stream.ts.
 
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import {
   type Call,
@@ -74,6 +76,10 @@ interface SuspectedFailure {
 const maxAttempts = 3;
 /** No further backend is tried once this much time has passed. */
 const maxRetryMs = 120_000;
+/** The first pause before the only backend of a model is tried again. It doubles, and varies by a half. */
+const firstPauseMs = 100;
+/** A backend that asks for a longer pause is not tried again: the client is told instead. */
+const maxPauseMs = 3_000;
 /** Maximum connections one request may break: it may crash every backend it is sent to. */
 const maxBroken = 2;
 
@@ -130,6 +136,10 @@ export async function tryBackends<Result>(
       const unable = isTooLong(error) ? backendsUpTo(parts.backends, model, backend) : [backend];
       request.exclude = new Set([...request.exclude, ...unable]);
       if (attempts >= maxAttempts || performance.now() - firstMs > maxRetryMs) throw failure;
+      const pauseMs = findPause(parts, model, backend, error, attempts);
+      if (pauseMs === null) continue;
+      await pause(pauseMs, signal);
+      request.exclude = request.exclude.difference(new Set([backend]));
     } finally {
       log.engineMs += performance.now() - startMs;
     }
@@ -158,6 +168,29 @@ async function acquireBackend(
       throw preferBackendError(failure, error);
   }
   return router.tryAcquire(model, routed) ?? waitInQueue(router, model, routed, { call, log });
+}
+
+/**
+ * Milliseconds after which the backend is tried again; null if it is not. Only one without alternatives is. A deployment
+ * replaces its replicas by itself, and a local engine has a queue of its own.
+ */
+function findPause(
+  { backends }: AttemptParts,
+  model: string,
+  backend: Backend,
+  { isPassing, retryAfterMs }: EngineError,
+  attempts: number,
+): number | null {
+  const usable = backends.forModel(model).filter(({ draining, hold }) => !draining && !hold);
+  const isAlone = usable.length === 1 && usable[0] === backend;
+  if (!isPassing || !isAlone || backend.kind !== 'upstream' || backend.isReplica) return null;
+  const ms = firstPauseMs * 2 ** (attempts - 1) * (0.5 + Math.random());
+  return (retryAfterMs ?? 0) > maxPauseMs ? null : Math.max(ms, retryAfterMs ?? 0);
+}
+
+async function pause(ms: number, signal: Cancellation): Promise<void> {
+  await sleep(ms, undefined, { signal: toSignal(signal) }).catch(() => {});
+  signal.throwIfAborted();
 }
 
 /** True if the backend may have failed because it ended. Null stands for a stream that broke. */

@@ -106,6 +106,59 @@ describe('an attempt', () => {
     }
   });
 
+  describe('of the only backend', () => {
+    /** Fails with the errors in turn, and then answers. */
+    const recovering = (...errors: EngineError[]) => {
+      const times: number[] = [];
+      async function* answer(): AsyncGenerator<EngineChunk> {
+        times.push(performance.now());
+        const error = errors.shift();
+        if (error !== undefined) throw error;
+        yield* hello();
+      }
+      return { times, backend: newBackend('a', { engine: newEngine('a', answer) }) };
+    };
+    const refused = () => new EngineError('unavailable', 'It restarts.', { isPassing: true });
+
+    test('is repeated twice after a passing failure, plain and streamed', async () => {
+      for (const way of ['answer', 'stream'] as const) {
+        const { backend, times } = recovering(refused(), full(0));
+        await attemptsOf(backend)[way]();
+        assert.equal(times.length, 3);
+      }
+      const { backend, times } = recovering(refused(), full(0), refused());
+      await assert.rejects(attemptsOf(backend).answer());
+      assert.equal(times.length, 3);
+    });
+
+    test('waits as long as the backend asks, unless that is too long', async () => {
+      const { backend, times } = recovering(full(400));
+      await attemptsOf(backend).answer();
+      assert((times[1] ?? 0) - (times[0] ?? 0) >= 399);
+      const later = recovering(full(60_000));
+      await assert.rejects(attemptsOf(later.backend).answer(), { retryAfterMs: 60_000 });
+      assert.equal(later.times.length, 1);
+    });
+
+    test('is not repeated after another failure, of a replica, or once the client has left', async () => {
+      const other = recovering(down());
+      await assert.rejects(attemptsOf(other.backend).answer());
+      const replica = recovering(refused());
+      Object.assign(replica.backend, { isReplica: true });
+      await assert.rejects(attemptsOf(replica.backend).answer());
+      const left = recovering(full(2_000));
+      const leaving = new AbortController();
+      const answer = attemptsOf(left.backend).answer(newCall({ signal: leaving.signal }));
+      await until('it was tried', () => left.times.length === 1);
+      leaving.abort(new Error('left'));
+      await assert.rejects(answer, { message: 'left' });
+      assert.deepEqual(
+        [other, replica, left].map(({ times }) => times.length),
+        [1, 1, 1],
+      );
+    });
+  });
+
   test('each backend is tried once, and at most three are', async () => {
     const two = attemptsOf(failing('a', down()), failing('b', down()));
     await assert.rejects(two.answer(), /It is down/);

@@ -177,6 +177,7 @@ function overloaded({ retryAfterMs, cause }: UpstreamFailure): EngineError {
 const notAvailable = (cause: Error) =>
   new EngineError('unavailable', 'The backend responded with status 503.', {
     code: 'model_unavailable',
+    isPassing: true,
     cause,
   });
 
@@ -263,7 +264,6 @@ export function tooSlow(what: string, cause?: unknown): EngineError {
 const connectionFailures: Readonly<Record<string, string>> = {
   head_too_large: 'sent too many headers',
   not_http: 'sent something that is not HTTP',
-  ECONNREFUSED: 'is not listening',
   ENOTFOUND: 'has a host name that could not be resolved',
   EAI_AGAIN: 'has a host name that could not be resolved',
   EPROTO: 'does not speak TLS, though its address is https',
@@ -275,6 +275,12 @@ export function toConnectionFailure(error: unknown): EngineError {
   if (error instanceof EngineError) return error;
   const given = (error as { code?: unknown })?.code;
   const code = typeof given === 'string' ? given : '';
+  // A server that restarts.
+  if (code === 'ECONNREFUSED')
+    return new EngineError('unavailable', 'The backend is not listening.', {
+      isPassing: true,
+      cause: error,
+    });
   const known = connectionFailures[code];
   if (known !== undefined) return unavailable(known, error);
   if (code === 'connect_timeout') return tooSlow('could not be reached in time', error);
