@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { x } from 'tar';
 import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
-import { makeFolder } from '#test/support/process.ts';
+import { makeFolder, readFirstSecret } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
 import millrace from '../package.json' with { type: 'json' };
 
@@ -111,7 +111,7 @@ test('the packed program serves the dashboard, chats and launches a machine', {
   }
   assert.doesNotMatch(output, /must exist/);
   const url = /Inference API\s+(\S+)\/v1/.exec(output)?.[1];
-  const key = /secret_\S+/.exec(output)?.[0];
+  const key = readFirstSecret(output, 'First API key');
   const call = async (path: string, body?: object) => {
     const response = await fetch(`${url}${path}`, {
       method: body === undefined ? 'GET' : 'POST',

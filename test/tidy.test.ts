@@ -299,6 +299,18 @@ describe('tidy', () => {
     assert.deepEqual(mute, []);
   });
 
+  test('no comment line is longer than 120 columns', () => {
+    const long = sources
+      .filter((file) => file.startsWith('src/') && !file.startsWith('src/deployments/'))
+      .flatMap((file) =>
+        textOf(file)
+          .split('\n')
+          .filter((line) => /^ *(\/\/|\*|\/\*\*) /.test(line) && line.length > 120)
+          .map((line) => `${file}: ${line}`),
+      );
+    assert.deepEqual(long, []);
+  });
+
   test('no function is longer than 70 lines', () => {
     const long = sources
       .filter((file) => file.startsWith('src/') && !file.startsWith('src/db/migrations/'))

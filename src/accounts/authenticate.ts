@@ -32,7 +32,7 @@ export interface Authenticator {
   requireScope(app: FastifyInstance, scope: Scope): void;
   /** Requires a session. For the dashboard's endpoints. */
   requireSession(app: FastifyInstance): void;
-  /** Refuses a caller who has lost the scope, for handlers that read the body themselves. */
+  /** Refuses a caller that has lost the scope, for handlers that read the body themselves. */
   recheck(request: FastifyRequest, scope: Scope): Promise<void>;
   /** Looks up the request's session again, for connections that outlive their request's response. */
   findSession(request: FastifyRequest): Promise<SessionPrincipal | undefined>;
@@ -44,7 +44,10 @@ interface Carrier {
   foundAt: number;
 }
 
-/** Keys and sessions are cached for as long: a request for a model whose body arrives in time needs no second lookup. */
+/**
+ * Keys and sessions are cached for as long: a request for a model whose body arrives in time needs
+ * no second lookup.
+ */
 const trustedMs = 1000;
 
 export function principalOf(request: FastifyRequest): Principal {
@@ -126,7 +129,7 @@ interface Guard {
   readonly trustedMs: number;
 }
 
-/** Also refuses a caller who lost the right while the body arrived, which may take minutes. */
+/** Also refuses a caller that lost the right while the body arrived, which may take minutes. */
 function guard(app: FastifyInstance, { authenticate, check, clock, trustedMs }: Guard): void {
   app.decorateRequest('principal', null).decorateRequest('foundAt', 0);
   const admit = async (request: FastifyRequest) => {

@@ -1,5 +1,6 @@
-// Requests that are being served, with their callers. A request ends when its caller loses the right to it: the API key is
-// revoked or has expired, the session ended, or the person was removed or became a viewer.
+// Requests that are being served, with their callers. A request ends when its caller loses the
+// right to it: the API key is revoked or has expired, the session ended, or the person was removed
+// or became a viewer.
 
 import type { Database } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -47,8 +48,8 @@ export class RunningRequests {
   }
 
   /**
-   * Ends the requests whose callers have lost their right. Called every second, and at once after a change on this server.
-   * In an outage of the database, requests go on.
+   * Ends the requests whose callers have lost their right. Called every second, and at once after a
+   * change on this server. In an outage of the database, requests go on.
    */
   check(): Promise<void> {
     this.#isStale = true;

@@ -17,7 +17,10 @@ const maxCandidates = 10;
 /** Ids and email addresses are long: with more edits, any two of them look alike. */
 const maxTypos = 2;
 
-/** An id wins over names, and a name over prefixes of ids. Throws a CliError if nothing matches, or several things do. */
+/**
+ * An id wins over names, and a name over prefixes of ids. Throws a CliError if nothing matches, or
+ * several things do.
+ */
 export function findOnly<Item extends { readonly id: string }>(
   items: readonly Item[],
   wanted: string,

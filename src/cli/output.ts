@@ -104,7 +104,10 @@ function cutWidest(columns: readonly TableColumn[], limit: number): void {
 /** The header of each column and its cell for an item, in order. */
 export type Columns<Item> = Readonly<Record<string, (item: Item, index: number) => string>>;
 
-/** On a terminal, the table fits its width. `things` names the rows in the sentence that is printed if there are none. */
+/**
+ * On a terminal, the table fits its width. `things` names the rows in the sentence that is printed
+ * if there are none.
+ */
 export function toTable<Item>(
   things: string,
   items: readonly Item[],
@@ -138,8 +141,8 @@ export function wrapText(text: string, indent: number, columns = process.stdout.
 }
 
 /**
- * Prints what a command did: a sentence for people, with commands that can be pasted. With --json, prints what the server
- * returned.
+ * Prints what a command did: a sentence for people, with commands that can be pasted. With --json,
+ * prints what the server returned.
  */
 export function report(data: unknown, text: string, json: true | undefined): void {
   if (json) printJson(data);

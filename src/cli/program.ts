@@ -70,8 +70,8 @@ export async function createProgram(only?: string): Promise<Command> {
 }
 
 /**
- * Returns the one command to load, or undefined to load all. None takes 0.11 s of CPU time, one 0.14 s, all take 0.30 s.
- * `completion` needs all of them, and the version none.
+ * Returns the one command to load, or undefined to load all. None takes 0.11 s of CPU time, one
+ * 0.14 s, all take 0.30 s. `completion` needs all of them, and the version none.
  */
 const findCommand = (word = '') => {
   const isCommand = Object.hasOwn(commands, word) || Object.hasOwn(internalCommands, word);

@@ -69,8 +69,10 @@ export const quotaExceeded = () =>
 const doesNotExist = (message: string, suggestion: string) =>
   new CloudError(404, 'global/object-does-not-exist', message, suggestion);
 
-/** Version 1.10.0 of the published API allows no other code here, and strict clients refuse one. Clients of version 1.5.3
- * and older knew `ssh-keys/key-in-use`. */
+/**
+ * Version 1.10.0 of the published API allows no other code here, and strict clients refuse one.
+ * Clients of version 1.5.3 and older knew `ssh-keys/key-in-use`.
+ */
 export const keyInUse = () =>
   new CloudError(
     400,

@@ -1,5 +1,5 @@
-// What a schema can't express about models: aliases of models that exist, fallbacks that exist and do not form a cycle, unique names of
-// backends, and API keys that are in the environment.
+// What a schema can't express about models: aliases of models that exist, fallbacks that exist and
+// do not form a cycle, unique names of backends, and API keys that are in the environment.
 
 import { builtinModels, standInNames } from '#inference/models/builtin-models.ts';
 import { nearest } from '#lib/text/nearest.ts';

@@ -103,7 +103,10 @@ function validate(tree: Tree, placeOf: PlaceOf): void {
   );
 }
 
-/** The sections that differ from their defaults. The others are valid: to check them too would take 0.1 s at every start. */
+/**
+ * The sections that differ from their defaults. The others are valid: to check them too would take
+ * 0.1 s at every start.
+ */
 function findChanged(tree: Tree): Tree {
   const defaults = withDefaults(ConfigSchema, {}) as Tree;
   const changed = Object.entries(tree).filter(

@@ -1,5 +1,6 @@
-// Leases on rows. A process works on a row while it is the row's `runner`, until `lease_until` or the next renewal. Every
-// change is a compare-and-set, so a row survives its process, and what a process without the lease writes is dropped.
+// Leases on rows. A process works on a row while it is the row's `runner`, until `lease_until` or
+// the next renewal. Every change is a compare-and-set, so a row survives its process, and what a
+// process without the lease writes is dropped.
 
 import type { Expression, ExpressionBuilder, SqlBool, UpdateObject } from 'kysely';
 import type { Database, Tables, Tx } from '#db/tables/tables.ts';

@@ -1,5 +1,6 @@
-// Compiles llama.cpp's CUDA kernels for the GPUs of this computer, from its source, which the npm registry has. On T4,
-// A100, H100 and H200 the published ones need a driver of CUDA 13.1 or later: for these chips they contain only PTX 9.1.
+// Compiles llama.cpp's CUDA kernels for the GPUs of this computer, from its source, which the npm
+// registry has. On T4, A100, H100 and H200 the published ones need a driver of CUDA 13.1 or later:
+// for these chips they contain only PTX 9.1.
 
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';

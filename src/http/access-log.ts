@@ -1,5 +1,5 @@
-// Writes one log line and one observation per request. They name the route and not the URL, which may hold ids. The line
-// has the request's id, which every response carries.
+// Writes one log line and one observation per request. They name the route and not the URL, which
+// may hold ids. The line has the request's id, which every response carries.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { LogFn } from 'pino';

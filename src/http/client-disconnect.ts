@@ -1,5 +1,5 @@
-// Signals that the client left before the response was complete, or that the response must end. Fastify's own `request.signal` can't be used:
-// it aborts as soon as the body of a POST was read.
+// Signals that the client left before the response was complete, or that the response must end.
+// Fastify's own `request.signal` can't be used: it aborts as soon as the body of a POST was read.
 
 import type { ServerResponse } from 'node:http';
 

@@ -1,5 +1,6 @@
-// Bounds of open connections. Half of the files that this process may open are left to the server itself: connections to
-// backends and the database, engines, threads and files on disk. No client may take all of the others.
+// Bounds of open connections. Half of the files that this process may open are left to the server
+// itself: connections to backends and the database, engines, threads and files on disk. No client
+// may take all of the others.
 
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';

@@ -1,5 +1,5 @@
-// What the head of a request claims, believed only as far as it can be checked: the address it came from, for limits and
-// the audit log, and the name in its Host header.
+// What the head of a request claims, believed only as far as it can be checked: the address it came
+// from, for limits and the audit log, and the name in its Host header.
 
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
@@ -15,9 +15,10 @@ export function clientAddress(request: FastifyRequest): string {
 }
 
 /**
- * Checks the Host header. A page on the internet can point its own name at 127.0.0.1 (DNS rebinding) and then talk to a
- * server on the visitor's computer as if it were its own; the name in the header gives it away. `names` are those that the
- * header may have, besides those of the loopback interface; null allows any.
+ * Checks the Host header. A page on the internet can point its own name at 127.0.0.1 (DNS
+ * rebinding) and then talk to a server on the visitor's computer as if it were its own; the name in
+ * the header gives it away. `names` are those that the header may have, besides those of the
+ * loopback interface; null allows any.
  */
 export function createHostCheck(
   names: readonly string[] | null,

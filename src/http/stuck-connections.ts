@@ -1,5 +1,5 @@
-// Closes connections whose client does not read the response: what waits to be sent stays in memory. Idle ones are closed
-// by Node's keep-alive timeout, which uses the same event.
+// Closes connections whose client does not read the response: what waits to be sent stays in
+// memory. Idle ones are closed by Node's keep-alive timeout, which uses the same event.
 
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,6 +1,7 @@
-// What a request demands of the form of its output, in whichever dialect it says so: OpenAI's `response_format`, vLLM's
-// `structured_outputs` and `guided_*`, llama-server's `grammar` and `json_schema`, SGLang's `regex` and `ebnf`. An engine
-// enforces a constraint or refuses the request; none is dropped.
+// What a request demands of the form of its output, in whichever dialect it says so: OpenAI's
+// `response_format`, vLLM's `structured_outputs` and `guided_*`, llama-server's `grammar` and
+// `json_schema`, SGLang's `regex` and `ebnf`. An engine enforces a constraint or refuses the
+// request; none is dropped.
 
 import type { ChatRequest, CompletionRequest } from './schema.ts';
 

@@ -1,6 +1,6 @@
-// Where the response to a request goes: to a client over HTTP, or into memory for a request without a connection, such
-// as one of a batch. An HTTP response is written directly on Node's object, because a body that is one string needs neither
-// the serializer nor the hooks of Fastify's reply.
+// Where the response to a request goes: to a client over HTTP, or into memory for a request without
+// a connection, such as one of a batch. An HTTP response is written directly on Node's object,
+// because a body that is one string needs neither the serializer nor the hooks of Fastify's reply.
 
 import type { ServerResponse } from 'node:http';
 import { pipeline, Readable } from 'node:stream';

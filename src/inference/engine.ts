@@ -24,8 +24,8 @@ export type Task =
       /** The oldest messages of a prompt that doesn't fit are dropped. Not for engines. */
       readonly dropsOldest?: boolean;
       /**
-       * Images that can't reach the engine become a text that says so: the client repeats them with every turn, and a refusal
-       * would end its conversation. Not for engines.
+       * Images that can't reach the engine become a text that says so: the client repeats them with
+       * every turn, and a refusal would end its conversation. Not for engines.
        */
       readonly describesMedia?: boolean;
       /** The client's id of the conversation, by which a backend that knows its prefix is found. Not for engines. */
@@ -140,8 +140,8 @@ export interface Engine {
   countPromptTokens(task: Task, signal: Cancellation): Promise<number | null>;
 
   /**
-   * Why the engine can't serve a request that another one could, as EngineError `rejected`; null if it can. Absent if it
-   * serves every request. Quick, and only called for requests with a constraint on their output.
+   * Why the engine can't serve a request that another could, as EngineError `rejected`; null if it
+   * can. Absent if it serves all. Quick, and only called for requests with a constraint.
    */
   refusalOf?(task: Task): EngineError | null;
 

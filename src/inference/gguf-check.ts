@@ -1,5 +1,6 @@
-// BOUNDARY. Checks the header of a GGUF file before native code reads it: llama.cpp trusts much of what a file says about
-// itself. What passes here has only counts, lengths, shapes and offsets that fit the file. No other file parses GGUF.
+// BOUNDARY. Checks the header of a GGUF file before native code reads it: llama.cpp trusts much of
+// what a file says about itself. What passes here has only counts, lengths, shapes and offsets that
+// fit the file. No other file parses GGUF.
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';

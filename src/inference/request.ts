@@ -70,9 +70,9 @@ export function modelIn(body: unknown): string {
 }
 
 /**
- * Headers by which agents name their conversation. All its turns prefer the backend that holds its prefix, even after the
- * agent has compacted its messages. opencode sends the first two, Codex the next two, Claude Code the
- * last.
+ * Headers by which agents name their conversation. All its turns prefer the backend that holds its
+ * prefix, even after the agent has compacted its messages. opencode sends the first two, Codex the
+ * next two, Claude Code the last.
  */
 const headerNames = [
   'x-session-affinity',

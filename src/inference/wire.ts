@@ -1,5 +1,6 @@
-// The wire format of responses and of the events of a stream, `data: {...}` each, as upstreams send them and chat clients
-// receive them. It wraps an engine's response in an envelope: its id, its time and the model's name.
+// The wire format of responses and of the events of a stream, `data: {...}` each, as upstreams send
+// them and chat clients receive them. It wraps an engine's response in an envelope: its id, its
+// time and the model's name.
 
 import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
 import type {

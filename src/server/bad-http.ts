@@ -96,8 +96,9 @@ export const jsonHeaders = (requestId: string) => ({
 const closeGraceMs = 1000;
 
 /**
- * Writes a whole response to a socket that has no ServerResponse, and closes it. Node has removed its listeners from the
- * socket of a CONNECT: without one, a reset by the client would end the process.
+ * Writes a whole response to a socket that has no ServerResponse, and closes it. Node has removed
+ * its listeners from the socket of a CONNECT: without one, a reset by the client would end the
+ * process.
  */
 export function answerSocket(socket: Duplex, line: string, body: unknown): void {
   const text = JSON.stringify(body);

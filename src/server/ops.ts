@@ -48,8 +48,8 @@ export function opsRoutes(
   let hasProcessMetrics = false;
   app.get('/metrics', async (request, reply) => {
     checkMetricsAccess(metrics, request);
-    // From the first request for them: to watch the event loop, the process wakes a hundred times per second, which takes
-    // two fifths of the CPU of an idle server (bench/deployments.ts 0).
+    // From the first request for them: to watch the event loop, the process wakes a hundred times
+    // per second, which takes two fifths of the CPU of an idle server (bench/deployments.ts 0).
     if (!hasProcessMetrics) collectDefaultMetrics({ register: registry });
     hasProcessMetrics = true;
     reply.type(registry.contentType);

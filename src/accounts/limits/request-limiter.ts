@@ -183,8 +183,8 @@ const rates = [
 ] as const;
 
 /**
- * Each rate of the key or the account, whichever has less left, as it is after this request. Alternating names and values;
- * null if neither rate is limited.
+ * Each rate of the key or the account, whichever has less left, as it is after this request.
+ * Alternating names and values; null if neither rate is limited.
  */
 function toHeaders(scopes: readonly LimitScope[], states: readonly ScopeState[]): string[] | null {
   const headers: string[] = [];

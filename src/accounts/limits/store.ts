@@ -83,8 +83,8 @@ export interface LimitStore {
   /** Returns what `reserve` would, and takes nothing. */
   check(scopes: readonly LimitScope[], wanted: Amount, month: string): Promise<ReserveResult>;
   /**
-   * Takes over the reservation of a request that was admitted before, here or on another server. It was counted then, so
-   * no limit refuses it, and no rate counts it again.
+   * Takes over the reservation of a request that was admitted before, here or on another server. It
+   * was counted then, so no limit refuses it, and no rate counts it again.
    */
   takeOver(scopes: readonly LimitScope[], ticket: Ticket, month: string): Promise<OpenReservation>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
-// Checks a person's role in the transaction that makes a change. A session is cached for a second, so the person may have
-// been removed by another server.
+// Checks a person's role in the transaction that makes a change. A session is cached for a second,
+// so the person may have been removed by another server.
 
 import { checkRole, type Role, type SessionPrincipal } from '#accounts/principal.ts';
 import type { Tx } from '#db/tables/tables.ts';

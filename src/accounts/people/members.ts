@@ -31,9 +31,9 @@ export interface Members {
   /** Returns the member's API keys that can be used only now, or no longer: none has more rights than its creator. */
   setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<AffectedKey[]>;
   /**
-   * Owners remove anyone, others only themselves, and with their keys: a person who has left still knows them. Also ends the
-   * member's sessions. Returns the number of keys of the member that were revoked. Keys that are kept become those of the
-   * principal, whose role they then have.
+   * Owners remove anyone, others only themselves, and with their keys: a person who has left still
+   * knows them. Also ends the member's sessions. Returns the number of keys of the member that were
+   * revoked. Keys that are kept become those of the principal, whose role they then have.
    */
   remove(principal: SessionPrincipal, userId: string, keys: 'revoke' | 'keep'): Promise<number>;
 }

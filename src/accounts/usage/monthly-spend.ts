@@ -1,5 +1,6 @@
-// What a key or an account has spent in a month according to the database, which contains the requests that ended at least
-// a moment ago; and the costs that a budget is checked against, which contain running requests of other servers too.
+// What a key or an account has spent in a month according to the database, which contains the
+// requests that ended at least a moment ago; and the costs that a budget is checked against, which
+// contain running requests of other servers too.
 
 import { sql } from 'kysely';
 import type { Database } from '#db/tables/tables.ts';

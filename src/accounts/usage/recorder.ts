@@ -232,8 +232,8 @@ export class UsageRecorder {
 export const batchRows = 128;
 
 /**
- * The rows of requests that have ended and are not in the database yet. While the database accepts nothing for long, the
- * oldest rows are dropped and counted.
+ * The rows of requests that have ended and are not in the database yet. While the database accepts
+ * nothing for long, the oldest rows are dropped and counted.
  */
 class PendingRows {
   readonly #writer: UsageWriter;

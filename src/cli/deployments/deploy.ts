@@ -63,7 +63,8 @@ function checkReplicas({ min = 0, max }: DeploymentOptions): void {
 const pollMs = 500;
 
 /**
- * Shows what the newest replica does. Returns early if a request was answered without one. Throws if the deployment fails.
+ * Shows what the newest replica does. Returns early if a request was answered without one. Throws
+ * if the deployment fails.
  */
 async function waitUntilReady(
   client: Client,
@@ -100,9 +101,9 @@ const describeProgress = ({ replicas, reason, status }: DeploymentView) =>
   replicas.at(-1)?.progress ?? (reason === null ? status : `${reason} Trying again.`);
 
 /**
- * A request makes the server start a replica. It is sent again if it waited for too long or was not forwarded, because a replica
- * that waits for a machine is given up without requests, and a start that failed is not repeated. Why there is no answer is
- * shown by the state instead.
+ * A request makes the server start a replica. It is sent again if it waited for too long or was not
+ * forwarded, because a replica that waits for a machine is given up without requests, and a start
+ * that failed is not repeated. Why there is no answer is shown by the state instead.
  */
 async function askUntilAnswered(client: Client, model: string): Promise<void> {
   const json = { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 };

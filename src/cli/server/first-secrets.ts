@@ -1,5 +1,6 @@
-// Files for the secrets of a first start. They are used if the output of the server is not a terminal: it is kept then, by a
-// journal, a container engine or a log collector, and read by people who must not have them.
+// Files for the secrets of a first start. They are used if the output of the server is not a
+// terminal: it is kept then, by a journal, a container engine or a log collector, and read by
+// people who must not have them.
 
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

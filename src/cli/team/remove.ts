@@ -1,5 +1,5 @@
-// millrace team remove: ends a person's sessions and, unless told otherwise, the API keys that the person created. Everyone
-// can leave the account that way.
+// millrace team remove: ends a person's sessions and, unless told otherwise, the API keys that the
+// person created. Everyone can leave the account that way.
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';

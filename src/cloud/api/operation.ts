@@ -1,4 +1,5 @@
-// The options of a route of the cloud API: its tag and summary in the API description, what it takes, and what it returns.
+// The options of a route of the cloud API: its tag and summary in the API description, what it
+// takes, and what it returns.
 
 import type {} from '@fastify/swagger';
 import type { TSchema } from 'typebox';

@@ -42,8 +42,10 @@ export interface MachineSpec {
   /** The machine runs an engine of this server: the program `millrace` is found in its search path, where the driver
    * can provide it. Default: false. */
   readonly runsEngine?: boolean;
-  /** A file or folder of this computer. The machine sees it, or the files in it, read-only in `/weights`. Only the server
-   * sets it, from a deployment. Default: null. */
+  /**
+   * A file or folder of this computer. The machine sees it, or the files in it, read-only in
+   * `/weights`. Only the server sets it, from a deployment. Default: null.
+   */
   readonly weights?: string | null;
 }
 
@@ -80,9 +82,12 @@ export interface Driver {
   /** Describes what this host can and can't isolate, for the start-up table and type descriptions. */
   describe(): Promise<DriverReport>;
 
-  /** Brings to the host what the machine needs, such as a copy of its weights. Returns at once: what is still done, such as
-   * `copying weights to berlin, 43 %`, or null if the machine can be launched. Must be called again until then. Throws
-   * DriverError. Undefined on drivers that bring nothing. */
+  /**
+   * Brings to the host what the machine needs, such as a copy of its weights. Returns at once: what
+   * is still done, such as `copying weights to berlin, 43 %`, or null if the machine can be
+   * launched. Must be called again until then. Throws DriverError. Undefined on drivers that bring
+   * nothing.
+   */
   prepare?(spec: MachineSpec): Promise<string | null>;
 
   /** Creates and starts the machine, or does nothing if it exists. Returns once the machine was requested;
@@ -113,12 +118,16 @@ export interface Driver {
   /** Returns the bytes used, or null where the driver can't tell. */
   filesystemUsage(id: string): Promise<number | null>;
 
-  /** Removes copies of weights that this server brought to the host and that hold none of the sources. Undefined on drivers
-   * that copy nothing. */
+  /**
+   * Removes copies of weights that this server brought to the host and that hold none of the
+   * sources. Undefined on drivers that copy nothing.
+   */
   sweepWeights?(sources: readonly string[]): Promise<void>;
 
-  /** Removes the private networks of accounts that no machine has been on since the last call. Undefined on drivers that
-   * create none. */
+  /**
+   * Removes the private networks of accounts that no machine has been on since the last call.
+   * Undefined on drivers that create none.
+   */
   sweepNetworks?(): Promise<void>;
 
   /** Returns at most the last 256 KiB of what the machine printed while booting. */
@@ -143,9 +152,11 @@ export interface Driver {
    * terminal ends with its shell, with the machine, or by `kill`. Undefined on drivers without terminals. */
   attachTerminal?(id: string, size: TerminalSize): Promise<Terminal | undefined>;
 
-  /** Opens a TCP connection to a port of 127.0.0.1 inside a running machine. Firewall rules neither forbid it nor need
-   * to allow it. It ends with the machine and with this driver. Throws DriverError if nothing listens there. Undefined on drivers without such
-   * connections. */
+  /**
+   * Opens a TCP connection to a port of 127.0.0.1 inside a running machine. Firewall rules neither
+   * forbid it nor need to allow it. It ends with the machine and with this driver. Throws
+   * DriverError if nothing listens there. Undefined on drivers without such connections.
+   */
   connect?(id: string, port: number): Promise<Duplex>;
 
   /** Runs a command inside a running machine, as the user that runs its user data, and returns the exit code. It is

@@ -43,8 +43,8 @@ export interface EngineMachines {
   /** Whether a host that this server reaches has machines of the type. They may all be in use. */
   canLaunch(type: string): boolean;
   /**
-   * `writeRows` runs in the transaction of the launch. Returns false if every host that could run the machine is full or
-   * silent now. Throws CloudError if it is refused.
+   * `writeRows` runs in the transaction of the launch. Returns false if every host that could run
+   * the machine is full or silent now. Throws CloudError if it is refused.
    */
   launch(order: EngineMachineOrder, writeRows: (tx: Tx) => Promise<void>): Promise<boolean>;
   /** Terminates the machine. Does nothing more than `writeRows` if it is gone. */

@@ -1,5 +1,5 @@
-// Measures machines, for the pages of machines and of deployments. Callers that ask about the same machine within a second
-// share one measurement, so that many viewers cost as much as one.
+// Measures machines, for the pages of machines and of deployments. Callers that ask about the same
+// machine within a second share one measurement, so that many viewers cost as much as one.
 
 import { DriverError, type MachineStats } from '#cloud/drivers/driver.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';

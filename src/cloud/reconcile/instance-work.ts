@@ -65,8 +65,10 @@ export async function reconcileInstance(context: InstanceWorkContext, claim: Cla
   context.nudge();
 }
 
-/** Observes the next few settled instances after the cursor, and returns the new cursor and how many. The work per round
- * does not grow with the number of instances. */
+/**
+ * Observes the next few settled instances after the cursor, and returns the new cursor and how
+ * many. The work per round does not grow with the number of instances.
+ */
 export async function observeSettled(
   context: InstanceWorkContext,
   cursor: string,

@@ -1,7 +1,7 @@
-// Orphans are machines that carry this installation's mark but belong to no instance, such as one created by
-// a process that had lost its claim. They are logged, and removed if the next sweep finds them again. After a
-// restore they are kept until an operator allows it: they may have been launched after the backup. Networks that the last
-// machine of an account has left are removed too.
+// Orphans are machines that carry this installation's mark but belong to no instance, such as one
+// created by a process that had lost its claim. They are logged, and removed if the next sweep
+// finds them again. After a restore they are kept until an operator allows it: they may have been
+// launched after the backup. Networks that the last machine of an account has left are removed too.
 
 import type { Logger } from 'pino';
 import type { Driver } from '#cloud/drivers/driver.ts';

@@ -1,6 +1,7 @@
-// Stored responses of the Responses API. A conversation is a tree of responses, cut into lines: a response continues the
-// line of the one before it, or begins a line of its own if that is taken. The whole way to a response is thus a few
-// (line, depth) pairs, however long it is. Released: never edit, add a migration instead.
+// Stored responses of the Responses API. A conversation is a tree of responses, cut into lines: a
+// response continues the line of the one before it, or begins a line of its own if that is taken.
+// The whole way to a response is thus a few (line, depth) pairs, however long it is. Released:
+// never edit, add a migration instead.
 
 import { type Kysely, sql } from 'kysely';
 

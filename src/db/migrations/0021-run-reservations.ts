@@ -1,5 +1,5 @@
-// What a background response reserved when it arrived, so that the server that runs it does not count it again. Released:
-// never edit, add a migration instead.
+// What a background response reserved when it arrived, so that the server that runs it does not
+// count it again. Released: never edit, add a migration instead.
 
 import type { Kysely } from 'kysely';
 

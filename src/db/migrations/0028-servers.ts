@@ -1,4 +1,5 @@
-// The servers that share the database, and which of them runs each deployment. Released: never edit, add a migration instead.
+// The servers that share the database, and which of them runs each deployment. Released: never
+// edit, add a migration instead.
 
 import { type Kysely, sql } from 'kysely';
 

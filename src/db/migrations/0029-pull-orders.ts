@@ -1,5 +1,5 @@
-// The hub's token of a pull, sealed, and whether the pull was made for deployments. Released: never edit, add a migration
-// instead.
+// The hub's token of a pull, sealed, and whether the pull was made for deployments. Released: never
+// edit, add a migration instead.
 
 import { type Kysely, sql } from 'kysely';
 

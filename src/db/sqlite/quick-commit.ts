@@ -1,12 +1,12 @@
-// Commits without a sync of the disk, as usage is written. Nothing is lost if the server is killed. A power cut may lose what
-// was committed since the last sync, but never a part of a transaction.
+// Commits without a sync of the disk, as usage is written. Nothing is lost if the server is killed.
+// A power cut may lose what was committed since the last sync, but never a part of a transaction.
 
 import { PostgresAdapter, sql } from 'kysely';
 import type { Database, Tx } from '#db/tables/tables.ts';
 
 /**
- * On SQLite a commit takes 0.1 ms of the event loop instead of 7 ms (bench/stored.ts beside other work). PostgreSQL syncs
- * elsewhere.
+ * On SQLite a commit takes 0.1 ms of the event loop instead of 7 ms (bench/stored.ts beside other
+ * work). PostgreSQL syncs elsewhere.
  */
 export function commitQuickly<Result>(
   db: Database,

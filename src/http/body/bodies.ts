@@ -1,6 +1,6 @@
-// Reads and parses the bodies of a Fastify scope within bounds. A declared length over the limit is refused before a byte is
-// read; values and depth are counted as the bytes arrive. A large body is read only once it is admitted, and parsed where
-// that does not block the event loop.
+// Reads and parses the bodies of a Fastify scope within bounds. A declared length over the limit is
+// refused before a byte is read; values and depth are counted as the bytes arrive. A large body is
+// read only once it is admitted, and parsed where that does not block the event loop.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';

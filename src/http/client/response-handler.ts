@@ -1,5 +1,6 @@
-// The events of one request and its response, and the errors that it can end with. Every layer uses this interface, from
-// the parser up to the reader of a stream. Only `Control`, the object that steers the exchange, differs from layer to layer.
+// The events of one request and its response, and the errors that it can end with. Every layer uses
+// this interface, from the parser up to the reader of a stream. Only `Control`, the object that
+// steers the exchange, differs from layer to layer.
 
 import type { IncomingHttpHeaders } from 'node:http';
 
@@ -15,8 +16,9 @@ export interface ResponseHandler<Control> {
   onBody(bytes: Buffer): void;
   onEnd(): void;
   /**
-   * Exactly one of `onEnd` and `onError` is called, once; neither if the handler's owner aborts the exchange. Errors of the
-   * operating system and of TLS are passed on with their own codes; all others are an HttpClientError.
+   * Exactly one of `onEnd` and `onError` is called, once; neither if the handler's owner aborts the
+   * exchange. Errors of the operating system and of TLS are passed on with their own codes; all
+   * others are an HttpClientError.
    */
   onError(error: unknown): void;
 }

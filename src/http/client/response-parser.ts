@@ -1,5 +1,6 @@
-// An incremental parser of one HTTP/1.1 response (RFC 9112). It is strict where leniency would let two parsers
-// read different things, such as header lines that another one could split differently. Everything it buffers has a bound.
+// An incremental parser of one HTTP/1.1 response (RFC 9112). It is strict where leniency would let
+// two parsers read different things, such as header lines that another one could split differently.
+// Everything it buffers has a bound.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { HttpClientError, type ResponseHandler } from './response-handler.ts';
@@ -99,8 +100,9 @@ export class ResponseParser {
   }
 
   /**
-   * A packet may hold dozens of chunks. Their content is moved together and passed on as one: a stream of 50 chunks
-   * in one packet costs the engine 28 % more CPU if each chunk is passed on by itself (`node bench/upstream.ts stream`).
+   * A packet may hold dozens of chunks. Their content is moved together and passed on as one: a
+   * stream of 50 chunks in one packet costs the engine 28 % more CPU if each chunk is passed on by
+   * itself (`node bench/upstream.ts stream`).
    */
   #readChunks(bytes: Buffer, from: number): number {
     let at = from;

@@ -1,5 +1,5 @@
-// The format of an endpoint whose response is computed and not generated: embeddings, rankings, tokens. What it computes
-// is sent to backends by the same pipeline as a chat.
+// The format of an endpoint whose response is computed and not generated: embeddings, rankings,
+// tokens. What it computes is sent to backends by the same pipeline as a chat.
 
 import type { ErrorFormat } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';

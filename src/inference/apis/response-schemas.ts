@@ -1,4 +1,5 @@
-// The responses of both main endpoints, for /openapi.json. They describe and never serialize: an upstream may add members.
+// The responses of both main endpoints, for /openapi.json. They describe and never serialize: an
+// upstream may add members.
 
 import { OneOf, open, Type } from '#lib/schema/schema-builder.ts';
 

@@ -276,8 +276,9 @@ const toIdentity = (
 });
 
 /**
- * Schemas are compiled by the first request that needs them: to compile all of them after the start took 0.3 s and 30 MB
- * of memory. Bodies that a thread parsed were checked there. Fastify's copies of schemas lack the names of unlisted members.
+ * Schemas are compiled by the first request that needs them: to compile all of them after the start
+ * took 0.3 s and 30 MB of memory. Bodies that a thread parsed were checked there. Fastify's copies
+ * of schemas lack the names of unlisted members.
  */
 function createBodyCheck(schema: object) {
   const check = createLazyCheck(schema);

@@ -1,6 +1,7 @@
-// What the requests of a backend show about it. Its health is a circuit breaker: consecutive failures eject it, for longer
-// each time. After that it is on probation: one request at a time probes it, and a success makes it healthy again. Its
-// statistics are for the dashboard and the CLI: requests per second, median time to first token, failures.
+// What the requests of a backend show about it. Its health is a circuit breaker: consecutive
+// failures eject it, for longer each time. After that it is on probation: one request at a time
+// probes it, and a success makes it healthy again. Its statistics are for the dashboard and the
+// CLI: requests per second, median time to first token, failures.
 
 import type { Clock } from '#lib/clock.ts';
 import { RecentCounts } from '#lib/telemetry/recent-counts.ts';

@@ -1,6 +1,6 @@
-// Addresses in messages: a backend that loads them would fetch from its own network what a client names. Images of
-// hosts that the operator allows are fetched here and sent as data URLs. Everything else is refused, or becomes a text that
-// says so.
+// Addresses in messages: a backend that loads them would fetch from its own network what a client
+// names. Images of hosts that the operator allows are fetched here and sent as data URLs.
+// Everything else is refused, or becomes a text that says so.
 
 import type { BodyRoom, Lease } from '#http/body/room.ts';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
@@ -18,7 +18,10 @@ const maxLength = Math.ceil((maxImageBytes * 4) / 3);
 /** Tokens that count for an image where only tokens are counted. */
 const tokensPerImage = 1_000;
 
-/** Bounds of the images that this server holds, in characters of data URLs. Of one caller: two requests of the maximum. */
+/**
+ * Bounds of the images that this server holds, in characters of data URLs. Of one caller: two
+ * requests of the maximum.
+ */
 export const imageBounds = {
   maxBytes: 6 * maxTotalLength,
   maxCallerBytes: 2 * maxTotalLength,
@@ -51,8 +54,8 @@ interface Remote {
 }
 
 /**
- * Returns the task with the images it names; the same task if it names none. Nothing is fetched before there is room for
- * it. Throws InferenceError, and what the room throws.
+ * Returns the task with the images it names; the same task if it names none. Nothing is fetched
+ * before there is room for it. Throws InferenceError, and what the room throws.
  */
 export async function inlineMedia(
   task: Task,

@@ -1,5 +1,5 @@
-// Counts tokens of the Llama-3 vocabulary. The tokenizer of the vocabulary's package splits white space as JavaScript does,
-// and takes many times the memory.
+// Counts tokens of the Llama-3 vocabulary. The tokenizer of the vocabulary's package splits white
+// space as JavaScript does, and takes many times the memory.
 
 import { NumberHeap } from '#lib/memory/number-heap.ts';
 import type { Vocabulary } from './llama3-vocabulary.ts';

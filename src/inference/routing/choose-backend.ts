@@ -14,7 +14,10 @@ export interface Constraints {
   isProbed(backend: Backend): boolean;
 }
 
-/** `busy`: all usable backends are at their limit now. `none`: no backend can take the request, however long it waits. */
+/**
+ * `busy`: all usable backends are at their limit now. `none`: no backend can take the request,
+ * however long it waits.
+ */
 export type Choice = Backend | 'busy' | 'none';
 
 /** How far above the average load the preferred backend may be. */

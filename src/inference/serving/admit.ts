@@ -1,6 +1,7 @@
-// Admits a request: finds its model and reserves what it may need against the limits of its caller. Tokens are a fair
-// estimate, because a wrong one is settled moments later; money is an upper bound, because a budget must never be exceeded.
-// It stands apart because a background response is admitted when it arrives and served later.
+// Admits a request: finds its model and reserves what it may need against the limits of its caller.
+// Tokens are a fair estimate, because a wrong one is settled moments later; money is an upper
+// bound, because a budget must never be exceeded. It stands apart because a background response is
+// admitted when it arrives and served later.
 
 import type { RequestLimiter, Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Amount } from '#accounts/limits/store.ts';

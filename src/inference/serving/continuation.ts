@@ -1,6 +1,6 @@
-// Continues a response on another backend after its stream broke: what the client was sent, which requests allow it, what
-// the next backend is sent, and how its stream is joined to what the client already has. Pure: the attempt decides which
-// backend to use and when.
+// Continues a response on another backend after its stream broke: what the client was sent, which
+// requests allow it, what the next backend is sent, and how its stream is joined to what the client
+// already has. Pure: the attempt decides which backend to use and when.
 
 import { findConstraint } from '#inference/constraint.ts';
 import {
@@ -197,10 +197,10 @@ const maxTextLength = 1024 * 1024;
 const maxPieces = 64;
 
 /**
- * What a client has been sent of its response. To keep this cheap, wire events are parsed only when they take up too much
- * space or the transcript is read. Parsing each event at once, a stream of 50 chunks costs the server 1.59 times the CPU if
- * the chunks arrive together, and 1.09 times if each has a packet (`bench/cpu.ts`). A class, because every stream creates
- * one.
+ * What a client has been sent of its response. To keep this cheap, wire events are parsed only when
+ * they take up too much space or the transcript is read. Parsing each event at once, a stream of 50
+ * chunks costs the server 1.59 times the CPU if the chunks arrive together, and 1.09 times if each
+ * has a packet (`bench/cpu.ts`). A class, because every stream creates one.
  */
 export class Transcript {
   readonly #kind: Task['kind'];

@@ -1,4 +1,5 @@
-// Counts the tokens of a prompt for a client that asks for nothing else. The caller's rate limits apply; it costs nothing.
+// Counts the tokens of a prompt for a client that asks for nothing else. The caller's rate limits
+// apply; it costs nothing.
 
 import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';

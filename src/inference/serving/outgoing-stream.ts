@@ -47,7 +47,10 @@ export class OutgoingStream {
     return this.#events !== null;
   }
 
-  /** Opens the stream before there is a chunk, and keeps it alive until then. `progress` says what the request waits for. */
+  /**
+   * Opens the stream before there is a chunk, and keeps it alive until then. `progress` says what
+   * the request waits for.
+   */
   hold(progress?: () => string | null): void {
     this.#open(null);
     // Node sends the head with the first bytes.

@@ -1,5 +1,5 @@
-// Names the members of a request in errors. What fails after a request was translated speaks of the chat that it became,
-// which its client never saw.
+// Names the members of a request in errors. What fails after a request was translated speaks of the
+// chat that it became, which its client never saw.
 
 import { InferenceError } from '#inference/errors.ts';
 

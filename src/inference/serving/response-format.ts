@@ -28,8 +28,9 @@ export interface ResponseFormat {
   /** `application/x-ndjson` for Ollama; server-sent events if absent. */
   readonly streamType?: string;
   /**
-   * A stream is opened once its first chunk exists, so that a failure to start is still an HTTP error. If this is true and
-   * the first chunk takes long, because the model loads or is busy, it is opened without one and kept alive. Default false.
+   * A stream is opened once its first chunk exists, so that a failure to start is still an HTTP
+   * error. If this is true and the first chunk takes long, because the model loads or is busy, it
+   * is opened without one and kept alive. Default false.
    */
   readonly opensEarly?: boolean;
   /**
@@ -49,7 +50,10 @@ export interface ResponseFormat {
   openStream(envelope: Envelope): StreamFormat;
 }
 
-/** How one stream is written. What its methods return is sent as it is: byte strings (see `lib/memory/byte-string.ts`). */
+/**
+ * How one stream is written. What its methods return is sent as it is: byte strings (see
+ * `lib/memory/byte-string.ts`).
+ */
 export interface StreamFormat {
   /**
    * What precedes the first chunk. The usage is null if the stream is opened before the first chunk exists and the

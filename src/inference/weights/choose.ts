@@ -1,5 +1,6 @@
-// Chooses the GGUF files of a repository to pull: parses the ways people name weights, and applies an order of preference
-// if no file is named. Pure, and the only place where a name from outside becomes part of a path.
+// Chooses the GGUF files of a repository to pull: parses the ways people name weights, and applies
+// an order of preference if no file is named. Pure, and the only place where a name from outside
+// becomes part of a path.
 
 import {
   badFile,
@@ -57,8 +58,8 @@ const quantPattern =
   /(?:^|[-._/])((?:UD-)?(?:I?Q\d+(?:_[A-Z0-9]+)*|BF16|F16|F32|FP16|FP32|MXFP4(?:_[A-Z]+)?))(?:-\d{5}-of-\d{5})?\.gguf$/i;
 
 /**
- * Accepts `owner/name`, `owner/name@revision`, `owner/name/file.gguf`, `hf.co/owner/name:Q8_0`, or a URL copied from the
- * hub.
+ * Accepts `owner/name`, `owner/name@revision`, `owner/name/file.gguf`, `hf.co/owner/name:Q8_0`, or
+ * a URL copied from the hub.
  */
 export function parseSource(text: string): Source {
   const short = text

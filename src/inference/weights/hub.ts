@@ -1,6 +1,6 @@
-// A client for a Hugging Face-compatible hub: lists the files of a repository, and reads one file from any offset.
-// The token is sent only to the hub itself, never to a host that the hub redirects to, which must be on the internet unless
-// the hub is not.
+// A client for a Hugging Face-compatible hub: lists the files of a repository, and reads one file
+// from any offset. The token is sent only to the hub itself, never to a host that the hub redirects
+// to, which must be on the internet unless the hub is not.
 
 import { lookup } from 'node:dns/promises';
 import type { Agent, Dispatcher } from 'undici';

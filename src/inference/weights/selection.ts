@@ -1,4 +1,5 @@
-// What a pull fetches, and its name on disk: one model in GGUF, or all files of a model that vLLM and SGLang load. Pure.
+// What a pull fetches, and its name on disk: one model in GGUF, or all files of a model that vLLM
+// and SGLang load. Pure.
 
 import {
   type ChosenFile,

@@ -1,5 +1,6 @@
-// Works on rows of the database that this process claims, several at once. It looks for more when it is woken, when a job
-// ends, and from time to time for those that other processes left. A job beats while it runs, which renews its lease.
+// Works on rows of the database that this process claims, several at once. It looks for more when
+// it is woken, when a job ends, and from time to time for those that other processes left. A job
+// beats while it runs, which renews its lease.
 
 import { WakeableTask } from './wakeable-task.ts';
 

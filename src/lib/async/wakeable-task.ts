@@ -1,5 +1,5 @@
-// A task that looks for work, one run at a time. What comes up while it looks may be missed, so waking it then makes it run
-// once more.
+// A task that looks for work, one run at a time. What comes up while it looks may be missed, so
+// waking it then makes it run once more.
 
 export class WakeableTask {
   readonly #run: () => Promise<void>;

@@ -1,5 +1,5 @@
-// The cache of compiled sources that all processes and threads of Millrace share. Stripping types again would cost each of
-// them 17 MB and 0.1 s.
+// The cache of compiled sources that all processes and threads of Millrace share. Stripping types
+// again would cost each of them 17 MB and 0.1 s.
 
 import { accessSync, chmodSync, constants, readdirSync, statSync } from 'node:fs';
 import { flushCompileCache, getCompileCacheDir } from 'node:module';
@@ -14,9 +14,10 @@ export function compileCacheEnvironment(): Record<string, string> {
 }
 
 /**
- * Writes what this process has compiled, and lets machines read it, also those that run already: Node makes the files
- * readable for its own user alone. A machine that can't read them compiles at every start of its engine: the modules of the
- * model's process then take 390 instead of 110 ms of CPU (bench/RESULTS.md, "Deployments").
+ * Writes what this process has compiled, and lets machines read it, also those that run already:
+ * Node makes the files readable for its own user alone. A machine that can't read them compiles at
+ * every start of its engine: the modules of the model's process then take 390 instead of 110 ms of
+ * CPU (bench/RESULTS.md, "Deployments").
  */
 export function shareCompileCache(): void {
   flushCompileCache();
@@ -39,6 +40,9 @@ const readable = 0o044;
 const tuning =
   /^--(max-semi-space-size=\d+|(gc-memory-reducer-start|memory-reducer)-delay-ms=\d+|no-maglev)$/;
 
-/** Node's options for another Millrace. V8 keys its cache by them, so that one with others would compile everything again. */
+/**
+ * Node's options for another Millrace. V8 keys its cache by them, so that one with others would
+ * compile everything again.
+ */
 export const sharedNodeOptions = (): string[] =>
   process.execArgv.filter((option) => tuning.test(option));

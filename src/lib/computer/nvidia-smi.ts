@@ -7,8 +7,8 @@ const execute = promisify(execFile);
 const timeoutMs = 20_000;
 
 /**
- * Runs `nvidia-smi --query-<subject>=<fields>`, and returns the fields of each line. Rejects if it is missing, fails or takes
- * longer than 20 seconds.
+ * Runs `nvidia-smi --query-<subject>=<fields>`, and returns the fields of each line. Rejects if it
+ * is missing, fails or takes longer than 20 seconds.
  */
 export async function queryNvidiaSmi(subject: Subject, fields: string): Promise<string[][]> {
   const [program = '', ...argv] = toQuery(subject, fields);
@@ -31,7 +31,10 @@ export const toFields = (csv: string): string[][] =>
     .filter((line) => line.trim() !== '')
     .map((line) => line.split(',').map((field) => field.trim()));
 
-/** `[N/A]`, which stands for what can't be measured, is 0. So is nonsense: inside a machine, its owner decides what is printed. */
+/**
+ * `[N/A]`, which stands for what can't be measured, is 0. So is nonsense: inside a machine, its
+ * owner decides what is printed.
+ */
 const toCount = (text: string | undefined): number => {
   const count = Number(text);
   return Number.isSafeInteger(count) && count >= 0 ? count : 0;

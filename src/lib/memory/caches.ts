@@ -1,4 +1,5 @@
-// Bounded caches, which evict what was least recently used: of lookups in the database, and of what a function computes.
+// Bounded caches, which evict what was least recently used: of lookups in the database, and of what
+// a function computes.
 
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '#lib/clock.ts';

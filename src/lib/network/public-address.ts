@@ -1,5 +1,5 @@
-// Which addresses are on the internet, and which lead to this computer or into a private network; and connections to the
-// former alone.
+// Which addresses are on the internet, and which lead to this computer or into a private network;
+// and connections to the former alone.
 
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import { lookup } from 'node:dns/promises';

@@ -1,5 +1,6 @@
-// A keyword of our validators: a member that differs from a known one only by letter case is refused. Servers written in
-// Go take `Model` for `model`, so a member that was not understood here could mean something there.
+// A keyword of our validators: a member that differs from a known one only by letter case is
+// refused. Servers written in Go take `Model` for `model`, so a member that was not understood here
+// could mean something there.
 
 import type { KeywordDefinition } from 'ajv';
 

@@ -103,8 +103,9 @@ function isNullBranch(error: RawViolation): boolean {
 }
 
 /**
- * Deeper errors rank higher. At the same depth, a bound says more than a type. A list that is too long comes first: in a
- * union, the branches that don't mean such a list complain about its members.
+ * Deeper errors rank higher. At the same depth, a bound says more than a type. A list that is too
+ * long comes first: in a union, the branches that don't mean such a list complain about its
+ * members.
  */
 function rank({ instancePath, keyword }: RawViolation): number {
   if (keyword === 'maxItems') return Infinity;

@@ -3,8 +3,9 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 
 /**
- * Lower case, with an international domain in its ASCII form: browsers send only that, other clients either. An accent that
- * is a character of its own becomes one with its letter, as most keyboards send it.
+ * Lower case, with an international domain in its ASCII form: browsers send only that, other
+ * clients either. An accent that is a character of its own becomes one with its letter, as most
+ * keyboards send it.
  */
 export function toAddress(email: string): string {
   const at = email.lastIndexOf('@') + 1;

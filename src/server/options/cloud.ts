@@ -81,7 +81,7 @@ export function toCloudLimits({ cloud }: Config) {
  */
 const jitterMs = 500;
 
-/** Says who may use this host's GPUs. Empty if it has none. */
+/** Says what may use this host's GPUs. Empty if it has none. */
 export function describeGpus(
   { inference }: Config,
   hosts: readonly HostState[],

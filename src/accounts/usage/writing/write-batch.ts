@@ -1,6 +1,7 @@
-// Writes the rows of many requests, and the sums by hour and by month that they add to, in an open transaction. The status
-// of a row only moves forward, so a batch may be written again after an unknown outcome: rows that it already closed are
-// neither changed nor counted again. Imports no Kysely, because the writer's thread runs it on SQLite.
+// Writes the rows of many requests, and the sums by hour and by month that they add to, in an open
+// transaction. The status of a row only moves forward, so a batch may be written again after an
+// unknown outcome: rows that it already closed are neither changed nor counted again. Imports no
+// Kysely, because the writer's thread runs it on SQLite.
 
 import { hourMs, toMonth } from '#accounts/usage/periods.ts';
 import type { RawTx } from '#db/raw.ts';
@@ -81,9 +82,9 @@ export interface UsageSums {
 }
 
 /**
- * Sums the rows in memory, so that a batch of a thousand requests changes a handful of sums. Rows that were counted before
- * and are withdrawn are subtracted. The result is sorted by key: servers that add at the same time then wait for each
- * other and can't deadlock.
+ * Sums the rows in memory, so that a batch of a thousand requests changes a handful of sums. Rows
+ * that were counted before and are withdrawn are subtracted. The result is sorted by key: servers
+ * that add at the same time then wait for each other and can't deadlock.
  */
 export function sumRows(
   rows: Iterable<UsageRequestRow>,

@@ -74,7 +74,10 @@ function join(parts: readonly Uint8Array[]): Buffer {
   return Buffer.from(only.buffer, only.byteOffset, only.length);
 }
 
-/** The index after a blank line, without creating anything for it; -1 if the line is not blank or ends in a later block. */
+/**
+ * The index after a blank line, without creating anything for it; -1 if the line is not blank or
+ * ends in a later block.
+ */
 function findAfterBlank(block: Uint8Array, at: number): number {
   let end = at;
   while (isSpace(block[end])) end++;

@@ -77,8 +77,9 @@ export async function validateLines(
 const startSize = 1_024;
 
 /**
- * The ids of a batch, to find one that occurs twice. It keeps 64 bits of a keyed hash of each: a million ids take 32 MiB.
- * Two different ids of a million share theirs with a probability of 3 in 100 million.
+ * The ids of a batch, to find one that occurs twice. It keeps 64 bits of a keyed hash of each: a
+ * million ids take 32 MiB. Two different ids of a million share theirs with a probability of 3 in
+ * 100 million.
  */
 class IdSet {
   readonly #key = randomUUID();

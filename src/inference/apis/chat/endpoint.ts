@@ -1,5 +1,6 @@
-// POST /v1/chat/completions. A request with `functions` and `function_call`, the predecessors of tools, is served as one with
-// tools, and its response is turned back. Everything between sees only tools.
+// POST /v1/chat/completions. A request with `functions` and `function_call`, the predecessors of
+// tools, is served as one with tools, and its response is turned back. Everything between sees only
+// tools.
 
 import { checkChat } from '#inference/apis/check.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';

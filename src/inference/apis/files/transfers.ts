@@ -1,5 +1,5 @@
-// Bounds the uploads or downloads that go on at once: in total, and for an account, so that one with slow clients leaves
-// room for others.
+// Bounds the uploads or downloads that go on at once: in total, and for an account, so that one
+// with slow clients leaves room for others.
 
 import { KeyCounts } from '#lib/memory/key-counts.ts';
 import { transfersBusy } from './errors.ts';

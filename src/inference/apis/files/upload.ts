@@ -1,5 +1,5 @@
-// Reads the form of an upload as it arrives. The file is stored a block at a time, and the form's fields may come before
-// or after it.
+// Reads the form of an upload as it arrives. The file is stored a block at a time, and the form's
+// fields may come before or after it.
 
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -17,8 +17,9 @@ const limits = { fieldNameSize: 100, fieldSize: 1_000, fields: 20, parts: 22, he
 const maxNameLength = 255;
 
 /**
- * Stores the file of a form. `recheck` is called before the file becomes visible: the form may take minutes to arrive, and
- * the caller may have lost the right meanwhile. After a failure the rest of the request is left unread.
+ * Stores the file of a form. `recheck` is called before the file becomes visible: the form may take
+ * minutes to arrive, and the caller may have lost the right meanwhile. After a failure the rest of
+ * the request is left unread.
  */
 export async function receiveUpload(
   files: Files,

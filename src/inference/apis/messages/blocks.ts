@@ -1,5 +1,6 @@
-// Writes a stream's text, thoughts and tool calls as content blocks. Only one block is open at a time, though engines may
-// interleave: what belongs to a later block waits until the open one has ended.
+// Writes a stream's text, thoughts and tool calls as content blocks. Only one block is open at a
+// time, though engines may interleave: what belongs to a later block waits until the open one has
+// ended.
 
 import type { CallPiece } from '#inference/choice-output.ts';
 

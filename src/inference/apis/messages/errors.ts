@@ -1,5 +1,5 @@
-// The errors of the Messages API, in Anthropic's format. They are those of the other inference endpoints, under the names
-// that Anthropic's clients know.
+// The errors of the Messages API, in Anthropic's format. They are those of the other inference
+// endpoints, under the names that Anthropic's clients know.
 
 import { type ErrorFormat, mapErrorFormat, type Rendered } from '#http/error-format.ts';
 import { type InferenceError, inferenceErrorFormat } from '#inference/errors.ts';

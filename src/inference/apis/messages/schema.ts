@@ -1,5 +1,5 @@
-// The wire types of Anthropic's Messages API. They are open on purpose: clients send members, blocks and tools that only
-// some servers know, and expect those to be ignored.
+// The wire types of Anthropic's Messages API. They are open on purpose: clients send members,
+// blocks and tools that only some servers know, and expect those to be ignored.
 
 import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 

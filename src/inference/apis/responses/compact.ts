@@ -1,5 +1,6 @@
-// Compacts a conversation: the model summarises it, and the client continues with the summary in place of the items. The
-// newest messages of people are kept as they were, so that no task is lost in the summary.
+// Compacts a conversation: the model summarises it, and the client continues with the summary in
+// place of the items. The newest messages of people are kept as they were, so that no task is lost
+// in the summary.
 
 import type { Generation } from '#inference/apis/endpoint.ts';
 import { toInputItems, toTask } from '#inference/apis/responses/request/to-task.ts';

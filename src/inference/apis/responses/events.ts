@@ -1,4 +1,5 @@
-// Writes the events of one stream: each has its type twice, as the name of the event and in its data, and the next number.
+// Writes the events of one stream: each has its type twice, as the name of the event and in its
+// data, and the next number.
 
 export class EventWriter {
   /** The number of the next event. */

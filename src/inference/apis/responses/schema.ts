@@ -1,5 +1,5 @@
-// The wire types of OpenAI's Responses API. Unknown members are kept, and members that only one kind of item or tool has
-// are optional here: `to-task.ts` demands those that it needs.
+// The wire types of OpenAI's Responses API. Unknown members are kept, and members that only one
+// kind of item or tool has are optional here: `to-task.ts` demands those that it needs.
 
 import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 

@@ -124,8 +124,9 @@ interface TextScores {
 }
 
 /**
- * Converts the logprobs of a text completion in place, if needed: llama-server sends them in chat form, and SGLang omits
- * the offsets of the tokens. `from` is the offset at which the choice's text begins.
+ * Converts the logprobs of a text completion in place, if needed: llama-server sends them in chat
+ * form, and SGLang omits the offsets of the tokens. `from` is the offset at which the choice's text
+ * begins.
  */
 export function formScores(choice: { logprobs?: unknown }, from = 0): void {
   const given = choice.logprobs as (Partial<ChatScores> & Partial<TextScores>) | null | undefined;
@@ -168,8 +169,8 @@ interface NumberedCall {
 const callPieces = /"tool_calls"\s*:\s*\[\s*\{/;
 
 /**
- * Numbers the tool calls of a stream. Clients join the pieces of a call by its number, which some servers leave out, and
- * others give to several calls.
+ * Numbers the tool calls of a stream. Clients join the pieces of a call by its number, which some
+ * servers leave out, and others give to several calls.
  */
 export class CallNumbers {
   /** One entry per choice. */

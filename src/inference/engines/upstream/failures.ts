@@ -89,8 +89,8 @@ const failureRules: readonly FailureRule[] = [
     toError: ({ cause }) => unavailable('does not know its model', cause),
   },
   {
-    // Some servers answer chats only. They are sound: a client must not be able to eject them. A wrong URL looks the same,
-    // and ejects the backend as soon as a chat fails.
+    // Some servers answer chats only. They are sound: a client must not be able to eject them. A
+    // wrong URL looks the same, and ejects the backend as soon as a chat fails.
     matches: ({ status, task }) => task.kind === 'completion' && isMissing(status),
     toError: ({ cause }) => noCompletions(cause),
   },
@@ -153,8 +153,9 @@ const doubtfulStatuses: readonly number[] = [400, 413, 422, 500];
 const isMissing = (status: number) => status === 404 || status === 405 || status === 501;
 
 /**
- * What a response says of its server before its body is read, as `toFailure` would: refused credentials and timeouts are
- * failures of the server. `unknown`: the server is overloaded, the request may be at fault, or the server answers chats only.
+ * What a response says of its server before its body is read, as `toFailure` would: refused
+ * credentials and timeouts are failures of the server. `unknown`: the server is overloaded, the
+ * request may be at fault, or the server answers chats only.
  */
 export function judgeResponse(
   status: number,

@@ -19,7 +19,10 @@ export const mayNameThought = (text: string, from = 0): boolean =>
   // Without the first quote, as in `choices.ts`.
   text.includes('reasoning"', from);
 
-/** The reasoning of one stream. Most models think first, so the first events decide whether the others need rewriting. */
+/**
+ * The reasoning of one stream. Most models think first, so the first events decide whether the
+ * others need rewriting.
+ */
 export class StreamReasoning {
   readonly #tags: ThinkTags;
   /** Splitters by the index of their choice. */

@@ -1,6 +1,6 @@
-// Tokens of a text or a conversation, their number, and the text of tokens, by the server's own tokenizer. vLLM and SGLang
-// have one form of `/tokenize`; llama-server has its own, and renders prompts at `/apply-template`. Other servers have
-// neither.
+// Tokens of a text or a conversation, their number, and the text of tokens, by the server's own
+// tokenizer. vLLM and SGLang have one form of `/tokenize`; llama-server has its own, and renders
+// prompts at `/apply-template`. Other servers have neither.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { type Engine, type Task, toGivenPrompts } from '#inference/engine.ts';

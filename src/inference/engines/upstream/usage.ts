@@ -1,5 +1,6 @@
-// Token counts of upstream servers, in the form of our contract. They are billed, so a count that exceeds what was
-// requested, or what the response can hold, is discarded. The tokens are counted here instead, as if none were reported.
+// Token counts of upstream servers, in the form of our contract. They are billed, so a count that
+// exceeds what was requested, or what the response can hold, is discarded. The tokens are counted
+// here instead, as if none were reported.
 
 import { isText } from '#inference/content-parts.ts';
 import {

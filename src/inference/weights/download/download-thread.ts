@@ -1,5 +1,5 @@
-// Downloads in a thread of their own: receiving, decrypting and hashing many gigabytes would delay every response of the
-// server. The thread starts with the first download.
+// Downloads in a thread of their own: receiving, decrypting and hashing many gigabytes would delay
+// every response of the server. The thread starts with the first download.
 
 import { PullError, type PullErrorCode } from '#inference/weights/errors.ts';
 import type { HubOptions } from '#inference/weights/hub.ts';

@@ -11,8 +11,8 @@ const readSeconds = 3;
 const graceMs = 10_000;
 
 /**
- * Runs it as root, and returns its exit code. Nothing of its output is kept. It is ended inside the machine, because the
- * daemon can't cancel it.
+ * Runs it as root, and returns its exit code. Nothing of its output is kept. It is ended inside the
+ * machine, because the daemon can't cancel it.
  */
 export async function runInside(
   client: DaemonClient,

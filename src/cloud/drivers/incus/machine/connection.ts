@@ -8,8 +8,9 @@ import type { DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';
 import { openInstanceTerminal } from './terminal.ts';
 
 /**
- * Prints a plus sign once it is connected. Both directions end with the connection. The copy in the background would read
- * /dev/null without a descriptor of its own. The daemon may drop the output of a program that has ended, so it waits.
+ * Prints a plus sign once it is connected. Both directions end with the connection. The copy in the
+ * background would read /dev/null without a descriptor of its own. The daemon may drop the output
+ * of a program that has ended, so it waits.
  */
 const relay = `stty raw -echo || exit 1
 exec 2>/dev/null 3<>"/dev/tcp/127.0.0.1/$0" || exit 1

@@ -1,5 +1,5 @@
-// What a machine uses, as the daemon's instance state reports it. The daemon counts neither GPUs, which the machine itself
-// is asked for, nor, on some pools, disks.
+// What a machine uses, as the daemon's instance state reports it. The daemon counts neither GPUs,
+// which the machine itself is asked for, nor, on some pools, disks.
 
 import type { MachineStats } from '#cloud/drivers/driver.ts';
 import type { DaemonClient } from '#cloud/drivers/incus/daemon/client.ts';

@@ -1,5 +1,5 @@
-// A program in a terminal of a machine, through the daemon's exec, which needs neither network nor ssh: one websocket for
-// the data, one for window sizes.
+// A program in a terminal of a machine, through the daemon's exec, which needs neither network nor
+// ssh: one websocket for the data, one for window sizes.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { MessageEvent, WebSocket } from 'undici';

@@ -1,6 +1,7 @@
-// The private network of an account: an OVN network that spans all nodes of the endpoint and that only machines of the
-// account are on. A network of its own, rather than ACLs on a shared one: there, LXD lets ARP, TCP resets and ICMP errors
-// of every machine pass, and machines accept forged ARP replies of another account.
+// The private network of an account: an OVN network that spans all nodes of the endpoint and that
+// only machines of the account are on. A network of its own, rather than ACLs on a shared one:
+// there, LXD lets ARP, TCP resets and ICMP errors of every machine pass, and machines accept forged
+// ARP replies of another account.
 
 import { setTimeout } from 'node:timers/promises';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';

@@ -1,6 +1,6 @@
-// Lets machines of one account reach each other over a bridge whose ports are isolated: the gateway routes between them,
-// and the network ACL drops what comes from machines of other accounts. The members are kept in the ACL itself, so
-// that every server computes the same rules.
+// Lets machines of one account reach each other over a bridge whose ports are isolated: the gateway
+// routes between them, and the network ACL drops what comes from machines of other accounts. The
+// members are kept in the ACL itself, so that every server computes the same rules.
 
 import { type AddressPlan, rangesWithout, toHalves } from './addresses.ts';
 

@@ -1,5 +1,6 @@
-// Weights of deployments on the host: a volume for each set of files, filled once from this computer, and seen read-only
-// by all machines that need it. A volume without the mark of a finished copy is copied again from the start.
+// Weights of deployments on the host: a volume for each set of files, filled once from this
+// computer, and seen read-only by all machines that need it. A volume without the mark of a
+// finished copy is copied again from the start.
 
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';

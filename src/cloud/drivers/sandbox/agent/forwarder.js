@@ -42,8 +42,9 @@ session.on('stream', (stream, headers) => {
 });
 
 /**
- * Before version 26, Node stops reading a session while one of its writes waits. When both ends had more to write than a
- * socket takes, neither went on. Here each write ends at once: the server's window bounds what then waits in `socket`.
+ * Before version 26, Node stops reading a session while one of its writes waits. When both ends
+ * had more to write than a socket takes, neither went on. Here each write ends at once: the
+ * server's window bounds what then waits in `socket`.
  * @type {(socket: net.Socket) => Duplex}
  */
 function relay(socket) {

@@ -1,6 +1,6 @@
-// A machine's disk becomes its root: an image where the host can enforce its size, otherwise a directory. It is
-// built under another name and renamed when complete, so that a crash leaves no disk or a whole one. Once a tenant has used it, it is never accessed by
-// path again.
+// A machine's disk becomes its root: an image where the host can enforce its size, otherwise a
+// directory. It is built under another name and renamed when complete, so that a crash leaves no
+// disk or a whole one. Once a tenant has used it, it is never accessed by path again.
 
 import { execFile } from 'node:child_process';
 import { access, chmod, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';

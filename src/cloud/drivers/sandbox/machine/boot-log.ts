@@ -14,8 +14,9 @@ const keptBytes = 256 * 1024;
 /** The log is cut after so many bytes more. */
 const addedBytes = 768 * 1024;
 /**
- * `dd` writes what it reads at once, unlike `head`, which would hold back the last lines. If it adds nothing, the machine
- * has ended. The log stays the same file, because the machine has it mounted.
+ * `dd` writes what it reads at once, unlike `head`, which would hold back the last lines. If it
+ * adds nothing, the machine has ended. The log stays the same file, because the machine has it
+ * mounted.
  */
 const copy = `exec 3>&1
 log=/proc/self/fd/3

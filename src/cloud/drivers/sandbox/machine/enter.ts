@@ -88,7 +88,10 @@ export async function signalInside(
 
 const commandTimeoutMs = 30_000;
 
-/** Runs a command of this server to its end, as the user of process 1, and returns its exit code; null if it was killed. */
+/**
+ * Runs a command of this server to its end, as the user of process 1, and returns its exit code;
+ * null if it was killed.
+ */
 export function runInside(
   machine: RunningMachine,
   argv: readonly string[],

@@ -1,5 +1,5 @@
-// The files of Millrace itself, which machines that run its engine read. Not the whole folder of a clone: it may have the
-// data directory.
+// The files of Millrace itself, which machines that run its engine read. Not the whole folder of a
+// clone: it may have the data directory.
 
 import { getCompileCacheDir } from 'node:module';
 import path from 'node:path';

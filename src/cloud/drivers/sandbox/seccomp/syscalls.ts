@@ -7,7 +7,7 @@ import type { Architecture } from '#cloud/drivers/sandbox/native/instructions.ts
 
 type Numbers = Readonly<Record<Architecture, number | null>>;
 
-/** Numbers above this belong to calls that no one has judged yet. From 424 on, all architectures agree. */
+/** Numbers above this belong to calls that are not judged yet. From 424 on, all architectures agree. */
 export const newestKnown = 469;
 
 /** Numbers on x86-64 and 64-bit ARM; null where a call does not exist. */

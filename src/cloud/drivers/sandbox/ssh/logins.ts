@@ -1,6 +1,7 @@
-// The connections to one machine's ssh server that have not logged in. They are bounded apart from the sessions of those
-// who have, in all and for each source address, as by MaxStartups and PerSourceMaxStartups of OpenSSH: otherwise one
-// client could keep everyone out by connecting and saying nothing.
+// The connections to one machine's ssh server that have not logged in. They are bounded apart from
+// the sessions of those who have, in all and for each source address, as by MaxStartups and
+// PerSourceMaxStartups of OpenSSH: otherwise one client could keep everyone out by connecting and
+// saying nothing.
 
 import { KeyCounts } from '#lib/memory/key-counts.ts';
 import { toNetwork } from '#lib/network/client-network.ts';

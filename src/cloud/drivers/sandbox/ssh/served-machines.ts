@@ -1,5 +1,6 @@
-// The running machines whose ssh server is in this process, with a way to connect into each. A machine that an earlier process started is
-// adopted: it is found by its records and served as if this process had started it.
+// The running machines whose ssh server is in this process, with a way to connect into each. A
+// machine that an earlier process started is adopted: it is found by its records and served as if
+// this process had started it.
 
 import { DriverError } from '#cloud/drivers/driver.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';

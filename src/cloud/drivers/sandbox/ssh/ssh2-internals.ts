@@ -1,5 +1,5 @@
-// What this driver needs of ssh2 and ssh2's interface does not offer. Each field is checked before it is used: a release
-// that renames one must fail here, instead of leaving a bound unchecked.
+// What this driver needs of ssh2 and ssh2's interface does not offer. Each field is checked before
+// it is used: a release that renames one must fail here, instead of leaving a bound unchecked.
 
 import assert from 'node:assert';
 import type { Duplex } from 'node:stream';

@@ -1,5 +1,6 @@
-// Reservations of queued background responses, held until the responses run. Some responses arrived at this server. Others
-// were adopted, because their server may be gone. A server that runs a response takes over its reservation; the others leave it.
+// Reservations of queued background responses, held until the responses run. Some responses arrived
+// at this server. Others were adopted, because their server may be gone. A server that runs a
+// response takes over its reservation; the others leave it.
 
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 

@@ -1,5 +1,5 @@
-// The items of a conversation as the messages of a chat. What the model wrote in one turn (thoughts, text, calls) is one
-// message, as chat templates expect it.
+// The items of a conversation as the messages of a chat. What the model wrote in one turn
+// (thoughts, text, calls) is one message, as chat templates expect it.
 
 import type { ContentPart, InputItem } from '#inference/apis/responses/schema.ts';
 import { type InferenceError, invalidValue, missingParameter } from '#inference/errors.ts';

@@ -1,5 +1,5 @@
-// Translates a request to the Responses API into a chat. The items of the input are given, because earlier responses and
-// references have been resolved by then.
+// Translates a request to the Responses API into a chat. The items of the input are given, because
+// earlier responses and references have been resolved by then.
 
 import type { InputItem, ResponseRequest, ResponseTool } from '#inference/apis/responses/schema.ts';
 import type { Task } from '#inference/engine.ts';

@@ -1,5 +1,5 @@
-// Every tool of a request as a function that any engine can call, and which tool a called function stands for. Tools that
-// OpenAI hosts are left out: there is nothing here to run them.
+// Every tool of a request as a function that any engine can call, and which tool a called function
+// stands for. Tools that OpenAI hosts are left out: there is nothing here to run them.
 
 import { createHash } from 'node:crypto';
 import type { ResponseTool, ResponseToolChoice } from '#inference/apis/responses/schema.ts';
@@ -115,8 +115,9 @@ function toName({ name }: ResponseTool, place: string): string {
 }
 
 /**
- * A custom tool takes text, which is the only argument of its function. A regular expression, or a grammar that is one, is
- * a pattern of the schema, which engines enforce if they can. Both are explained to the model.
+ * A custom tool takes text, which is the only argument of its function. A regular expression, or a
+ * grammar that is one, is a pattern of the schema, which engines enforce if they can. Both are
+ * explained to the model.
  */
 function toCustomDefinition(
   { description, format }: ResponseTool,

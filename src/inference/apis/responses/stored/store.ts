@@ -115,8 +115,8 @@ export class ResponseStore {
   }
 
   /**
-   * Stores a response with its items, and deletes the oldest ones of the account if it has too many. A power cut may lose
-   * it, unless `also` writes with it.
+   * Stores a response with its items, and deletes the oldest ones of the account if it has too
+   * many. A power cut may lose it, unless `also` writes with it.
    */
   async insert(place: NewResponse, response: ResponseObject, also?: (tx: Tx) => Promise<void>) {
     const { accountId, end, input } = place;

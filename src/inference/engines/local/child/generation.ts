@@ -15,10 +15,11 @@ export interface Generation {
   /** The logits after the prompt token at `position` can be sampled at `index` until this resolves. */
   scored(position: number, index: number): Promise<void>;
   /**
-   * Samples a token from the logits at `index`. Resolves to null if the generation has ended. Called before the logits
-   * are `computed`, and must not resolve before that: the thread that computes the batch takes the sample right after it,
-   * because a second thread is parked until then. If the event loop waited for the batch first, the built-in model would
-   * be 4 to 5 % slower (bench/RESULTS.md, "Models on a GPU").
+   * Samples a token from the logits at `index`. Resolves to null if the generation has ended.
+   * Called before the logits are `computed`, and must not resolve before that: the thread that
+   * computes the batch takes the sample right after it, because a second thread is parked until
+   * then. If the event loop waited for the batch first, the built-in model would be 4 to 5 % slower
+   * (bench/RESULTS.md, "Models on a GPU").
    */
   next(index: number, computed: Promise<void>): Promise<number | null>;
   failed(error: Error): void;

@@ -38,9 +38,9 @@ export interface LoadedModel {
 }
 
 /**
- * `afterBatch` is called when every sequence of a batch has its token, and when all work has ended. `poolThreads` is the
- * number of threads in the pool of this process, one or two. A process that loads a model again has started llama.cpp
- * already, and passes its own `start`.
+ * `afterBatch` is called when every sequence of a batch has its token, and when all work has ended.
+ * `poolThreads` is the number of threads in the pool of this process, one or two. A process that
+ * loads a model again has started llama.cpp already, and passes its own `start`.
  */
 export async function loadModel(
   options: ChildOptions,

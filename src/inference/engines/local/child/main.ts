@@ -139,8 +139,9 @@ yieldMemory();
 // A terminal sends its interrupt to the whole process group, but the parent decides when its children end.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
-// `process.exit` of Node 26.10 hung once in 25 times on a busy computer: it waited for a thread of V8 that waited for the
-// main thread. After the parent has died, no process is left that would end this one.
+// `process.exit` of Node 26.10 hung once in 25 times on a busy computer: it waited for a thread of
+// V8 that waited for the main thread. After the parent has died, no process is left that would end
+// this one.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 
 function exit(): void {

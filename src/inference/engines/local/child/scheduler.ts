@@ -31,8 +31,8 @@ export class Scheduler {
   #batch: readonly Piece[] = [];
 
   /**
-   * `afterBatch` is called when every generation of a batch has its token, and when the loop ends. `secondThread` is null
-   * if the pool has one thread.
+   * `afterBatch` is called when every generation of a batch has its token, and when the loop ends.
+   * `secondThread` is null if the pool has one thread.
    */
   constructor(binding: Binding, afterBatch: () => void, secondThread: SecondThread | null) {
     this.#binding = binding;
@@ -159,7 +159,8 @@ export class Scheduler {
     if (this.#binding.gpu !== false) this.#runBesideGpu(batch, computed);
     const settled = batch.map(async (piece, at) => {
       const used = this.#settle(piece, logits[at] ?? new Uint32Array(0), computed);
-      // A sample may fail at once, but the context must not change while the batch runs. If both fail, the batch says why.
+      // A sample may fail at once, but the context must not change while the batch runs. If both
+      // fail, the batch says why.
       const results = await Promise.allSettled([computed, used]);
       const failure = results.find((result) => result.status === 'rejected');
       if (failure !== undefined) this.#fail(piece, failure.reason);
@@ -170,10 +171,10 @@ export class Scheduler {
   }
 
   /**
-   * Each step costs a GPU little more than a millisecond, so that the rest of a step matters. With an event loop that does
-   * not sleep, one stream of a 1B model was 3 % faster, and one of 8B or eight were not. With a second thread for samples,
-   * eight streams of 1B were 16 % faster; two more threads wait for a lock in the addon (bench/RESULTS.md, "Models on a
-   * GPU").
+   * Each step costs a GPU little more than a millisecond, so that the rest of a step matters. With
+   * an event loop that does not sleep, one stream of a 1B model was 3 % faster, and one of 8B or
+   * eight were not. With a second thread for samples, eight streams of 1B were 16 % faster; two
+   * more threads wait for a lock in the addon (bench/RESULTS.md, "Models on a GPU").
    */
   #runBesideGpu(batch: readonly Piece[], computed: Promise<void>): void {
     this.#stayAwake(this.running === 1);

@@ -1,6 +1,6 @@
-// The second thread of this process's pool. It takes samples beside the first one after a batch of several sequences, and
-// is parked while a batch is computed: a sample is queued behind its batch and must not overtake it, and a single stream
-// is slower if its batches move between threads.
+// The second thread of this process's pool. It takes samples beside the first one after a batch of
+// several sequences, and is parked while a batch is computed: a sample is queued behind its batch
+// and must not overtake it, and a single stream is slower if its batches move between threads.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, openSync, read, rmSync, writeSync } from 'node:fs';
@@ -15,7 +15,10 @@ export interface SecondThread {
   release(): void;
 }
 
-/** The pool must have two threads, because parking the only one would stop it. Throws an EngineError if there is no FIFO to park at. */
+/**
+ * The pool must have two threads, because parking the only one would stop it. Throws an EngineError
+ * if there is no FIFO to park at.
+ */
 export function createSecondThread(): SecondThread {
   const fifo = openFifo();
   const byte = Buffer.alloc(1);

@@ -163,10 +163,10 @@ function createByteAlphabet(): Map<string, number> {
 }
 
 /**
- * Finds the tokens that can begin an overlong UTF-8 sequence: those that end in a bare E0 or F0. llama.cpp counts such a
- * sequence as the character it stands for, but it is decoded as several replacement characters, so a length or a quote
- * would not be what the grammar guarantees. `tokens` and `tokenizer` are the model file's `tokenizer.ggml.tokens` and
- * `tokenizer.ggml.model`.
+ * Finds the tokens that can begin an overlong UTF-8 sequence: those that end in a bare E0 or F0.
+ * llama.cpp counts such a sequence as the character it stands for, but it is decoded as several
+ * replacement characters, so a length or a quote would not be what the grammar guarantees. `tokens`
+ * and `tokenizer` are the model file's `tokenizer.ggml.tokens` and `tokenizer.ggml.model`.
  */
 export function findOverlongTokens(tokens: readonly string[], tokenizer: string): number[] {
   const overlong = tokenizer === 'gpt2' ? byteLevel : byteFallback;

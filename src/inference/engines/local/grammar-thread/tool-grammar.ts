@@ -19,8 +19,8 @@ interface CallableTool {
 }
 
 /**
- * `parallel` allows up to 16 calls, one after another, instead of one. Throws UnsupportedSchema; its `path` starts with the
- * name of the tool.
+ * `parallel` allows up to 16 calls, one after another, instead of one. Throws UnsupportedSchema;
+ * its `path` starts with the name of the tool.
  */
 export function toToolGrammar(
   tools: readonly CallableTool[],

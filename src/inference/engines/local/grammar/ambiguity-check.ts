@@ -1,6 +1,7 @@
-// Refuses schemas whose alternatives llama.cpp can't follow in time. It reads alternatives side by side, each with its own
-// stack. If two of them stay possible while a nested value is written, and that value has such alternatives too, the
-// stacks multiply with the depth: fourteen brackets took 17 seconds.
+// Refuses schemas whose alternatives llama.cpp can't follow in time. It reads alternatives side by
+// side, each with its own stack. If two of them stay possible while a nested value is written, and
+// that value has such alternatives too, the stacks multiply with the depth: fourteen brackets took
+// 17 seconds.
 
 import { orderMembers } from '#inference/engines/local/grammar/rules/object-members.ts';
 import { chunk } from '#inference/engines/local/grammar/rules/rule-builder.ts';

@@ -1,5 +1,5 @@
-// Parses GBNF, llama.cpp's notation for grammars, which xgrammar's EBNF shares. Only the part that describes text: names
-// of tokens are refused.
+// Parses GBNF, llama.cpp's notation for grammars, which xgrammar's EBNF shares. Only the part that
+// describes text: names of tokens are refused.
 
 import type { CharRange } from '#inference/engines/local/grammar/regex/char-ranges.ts';
 import { complement, normalise } from '#inference/engines/local/grammar/regex/char-ranges.ts';

@@ -1,7 +1,7 @@
-// BOUNDARY. Turns JSON Schema (draft 2020-12, and what draft 7 shares with it) into a grammar for llama.cpp. Every text of
-// the grammar is JSON that satisfies the schema. What can't be guaranteed is refused by name. There is one rule for each
-// distinct set of schemas, filled in from a queue, so that a recursive schema becomes a recursive grammar and a deep schema
-// needs no deep stack.
+// BOUNDARY. Turns JSON Schema (draft 2020-12, and what draft 7 shares with it) into a grammar for
+// llama.cpp. Every text of the grammar is JSON that satisfies the schema. What can't be guaranteed
+// is refused by name. There is one rule for each distinct set of schemas, filled in from a queue,
+// so that a recursive schema becomes a recursive grammar and a deep schema needs no deep stack.
 
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
 import { arrayExpression } from '#inference/engines/local/grammar/rules/array-items.ts';
@@ -181,9 +181,10 @@ function constraintExpression(
 /**
  * Pure, and bounded in time and size whatever the schema. Throws UnsupportedSchema.
  *
- * Members come in the schema's order. Without `additionalProperties`, a schema that lists its members gets only those;
- * with it, extra members follow under other names. Two extra members may share a name: a parser keeps the last, which is
- * valid on its own, and only one counts towards `minProperties`.
+ * Members come in the schema's order. Without `additionalProperties`, a schema that lists its
+ * members gets only those; with it, extra members follow under other names. Two extra members may
+ * share a name: a parser keeps the last, which is valid on its own, and only one counts towards
+ * `minProperties`.
  */
 export function toGrammar(schema: unknown): string {
   const rules = createRuleBuilder();

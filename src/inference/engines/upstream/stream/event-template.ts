@@ -1,7 +1,9 @@
-// Rewrites the events of a stream by template, which is learned from one of them: the text before and after what the choice
-// says. Events that match get another head and tail, and are not parsed. Only the id and the time differ between streams, so a template
-// learned from one stream serves the next ones too. Parsing every event instead, a stream of 50 chunks costs the engine
-// four times the CPU if the chunks arrive together, and 1.2 to 1.7 times if each has a packet (`bench/upstream.ts`).
+// Rewrites the events of a stream by template, which is learned from one of them: the text before
+// and after what the choice says. Events that match get another head and tail, and are not parsed.
+// Only the id and the time differ between streams, so a template learned from one stream serves the
+// next ones too. Parsing every event instead, a stream of 50 chunks costs the engine four times the
+// CPU if the chunks arrive together, and 1.2 to 1.7 times if each has a packet
+// (`bench/upstream.ts`).
 
 import type { Envelope, Task, WireEvents } from '#inference/engine.ts';
 import type { CallNumbers, ChoiceProgress } from '#inference/engines/upstream/choices.ts';
@@ -225,9 +227,9 @@ const maxKnownEvents = 32;
 const maxKnownBytes = 512;
 
 /**
- * Caches the first or last event of a stream, which most servers write the same each time. Without it, a stream of 50 chunks
- * costs the engine 1.33 times the CPU if the chunks arrive together, and 1.04 times if each has a packet
- * (`bench/upstream.ts`).
+ * Caches the first or last event of a stream, which most servers write the same each time. Without
+ * it, a stream of 50 chunks costs the engine 1.33 times the CPU if the chunks arrive together, and
+ * 1.04 times if each has a packet (`bench/upstream.ts`).
  */
 function cacheEvent({ known }: EventTemplate, text: string, event: ParsedEvent): void {
   const isCommon = event.isLast || !event.isHolding;

@@ -158,8 +158,8 @@ type Resolve = (result: IteratorResult<WireEvents>) => void;
 type Reject = (error: unknown) => void;
 
 /**
- * Events between the receiver that rewrites them and the reader that serves them. Everything that is ready is handed over
- * as one block.
+ * Events between the receiver that rewrites them and the reader that serves them. Everything that
+ * is ready is handed over as one block.
  */
 export class EventQueue implements ResponseStream, AsyncIterableIterator<WireEvents> {
   readonly #signal: Cancellation;

@@ -1,5 +1,5 @@
-// A pseudo-terminal of this host by node-pty, with what node-pty's interface does not offer. Each field is checked before it
-// is used: a release that renames one must fail here.
+// A pseudo-terminal of this host by node-pty, with what node-pty's interface does not offer. Each
+// field is checked before it is used: a release that renames one must fail here.
 
 import assert from 'node:assert';
 import { Socket } from 'node:net';

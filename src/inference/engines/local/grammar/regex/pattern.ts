@@ -1,5 +1,6 @@
-// Compiles a regular expression to the minimal automaton of its language by the textbook construction: an NFA with empty
-// moves, then a DFA by subsets, then equal states merged. Every stage is bounded.
+// Compiles a regular expression to the minimal automaton of its language by the textbook
+// construction: an NFA with empty moves, then a DFA by subsets, then equal states merged. Every
+// stage is bounded.
 
 import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
 import {

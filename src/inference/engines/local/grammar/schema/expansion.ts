@@ -1,5 +1,5 @@
-// Expands a schema to its constraints. Every keyword is read here. An unknown one is refused by name, because ignoring it
-// would let output through that the client's own validator rejects.
+// Expands a schema to its constraints. Every keyword is read here. An unknown one is refused by
+// name, because ignoring it would let output through that the client's own validator rejects.
 
 import { createPatterns, type Patterns } from '#inference/engines/local/grammar/regex/pattern.ts';
 import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';

@@ -1,5 +1,5 @@
-// Implements `oneOf`: a branch is generated only where no value written for it can satisfy another branch. If that can't
-// be shown, the schema is refused, because a grammar can't express "not".
+// Implements `oneOf`: a branch is generated only where no value written for it can satisfy another
+// branch. If that can't be shown, the schema is refused, because a grammar can't express "not".
 
 import { intersectAutomata, isEmpty } from '#inference/engines/local/grammar/regex/automaton.ts';
 import {

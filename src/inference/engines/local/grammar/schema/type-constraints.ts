@@ -1,5 +1,6 @@
-// What a schema allows, as a list of alternatives with one JSON type each. Every combinator is a union or an intersection
-// of such lists. The schemas of a member are expanded only when the member is needed.
+// What a schema allows, as a list of alternatives with one JSON type each. Every combinator is a
+// union or an intersection of such lists. The schemas of a member are expanded only when the member
+// is needed.
 
 import {
   type Automaton,

@@ -1,5 +1,5 @@
-// Checks whether a given value satisfies a constraint. It is needed where a schema names values itself (`const`, `enum`)
-// beside other keywords or in one branch of a `oneOf`.
+// Checks whether a given value satisfies a constraint. It is needed where a schema names values
+// itself (`const`, `enum`) beside other keywords or in one branch of a `oneOf`.
 
 import { accepts } from '#inference/engines/local/grammar/regex/automaton.ts';
 import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
