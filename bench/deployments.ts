@@ -8,7 +8,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { recipes } from '../src/deployments/engines/recipes.ts';
-import { toSpec } from '../src/deployments/spec.ts';
+import { toSpec } from '../src/deployments/ground/spec.ts';
 import { quantile } from './gateway/load.ts';
 import { createServers, end, key, listening, readCpu } from './gateway/servers.ts';
 

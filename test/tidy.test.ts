@@ -24,8 +24,8 @@ const mayImport: Record<string, string[]> = {
   config: [
     'lib',
     'cloud/regions.ts',
-    'deployments/schema.ts',
-    'deployments/spec.ts',
+    'deployments/ground/schema.ts',
+    'deployments/ground/spec.ts',
     'inference/engines/upstream/servers.ts',
     'inference/models/builtin-models.ts',
   ],
@@ -183,6 +183,24 @@ describe('tidy', () => {
         .filter((file) => file.startsWith(folder))
         .flatMap((file) => importsOf(file).filter((target) => !target.startsWith(folder))),
     );
+    assert.deepEqual(wrong, []);
+  });
+
+  test('deployments: settings know no decision, and neither knows engines or what moves replicas', () => {
+    const known: Record<string, string[]> = {
+      ground: ['ground'],
+      decision: ['ground', 'decision'],
+      engines: ['ground', 'engines', 'stats'],
+    };
+    const folderOf = (path: string) => /^src\/deployments\/(\w+)\//.exec(path)?.[1];
+    const wrong = importsThat((file, target) => {
+      const allowed = known[folderOf(file) ?? ''];
+      return (
+        allowed !== undefined &&
+        target.startsWith('src/deployments/') &&
+        !allowed.includes(folderOf(target) ?? '')
+      );
+    });
     assert.deepEqual(wrong, []);
   });
 

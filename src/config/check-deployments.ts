@@ -1,7 +1,7 @@
 // What a schema can't express about deployments: settings that contradict each other, models that don't exist, and
 // variables that are not set.
 
-import { toSpec } from '#deployments/spec.ts';
+import { toSpec } from '#deployments/ground/spec.ts';
 import { builtinModels } from '#inference/models/builtin-models.ts';
 import { Refusal } from '#lib/errors.ts';
 import { nearest } from '#lib/text/nearest.ts';

@@ -8,10 +8,6 @@ import { readCost } from '#deployments/cost/cost-view.ts';
 import type { DeploymentRuns } from '#deployments/cost/runs.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
-import type { ServerRows } from '#deployments/peers/server-rows.ts';
-import type { ReplicaStats } from '#deployments/stats/schema.ts';
-import { type Catalog, getModel } from '#inference/models/catalog.ts';
-import type { Clock } from '#lib/clock.ts';
 import {
   deploymentNameTaken,
   inFile,
@@ -22,12 +18,21 @@ import {
   onlyChatModels,
   serverSilent,
   tooManyDeployments,
-} from './errors.ts';
+} from '#deployments/ground/errors.ts';
+import type { DeploymentRows, Stored } from '#deployments/ground/rows.ts';
+import type {
+  CostView,
+  DeploymentChange,
+  DeploymentView,
+  NewDeployment,
+} from '#deployments/ground/schema.ts';
+import { changeSpec, type DeploymentSpec, isSameEngine, toSpec } from '#deployments/ground/spec.ts';
+import type { LiveDeployments } from '#deployments/life/live-deployments.ts';
+import type { ServerRows } from '#deployments/peers/server-rows.ts';
+import type { ReplicaStats } from '#deployments/stats/schema.ts';
+import { type Catalog, getModel } from '#inference/models/catalog.ts';
+import type { Clock } from '#lib/clock.ts';
 import { applyFile, type FileDeployments } from './file-deployments.ts';
-import type { LiveDeployments } from './live-deployments.ts';
-import type { DeploymentRows, Stored } from './rows.ts';
-import type { CostView, DeploymentChange, DeploymentView, NewDeployment } from './schema.ts';
-import { changeSpec, type DeploymentSpec, isSameEngine, toSpec } from './spec.ts';
 
 export interface DeploymentsParts {
   readonly db: Database;

@@ -4,9 +4,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Actor, type Audit, system } from '#accounts/audit/audit.ts';
 import type { Tx } from '#db/tables/tables.ts';
-import type { DeploymentRows } from './rows.ts';
-import type { NewDeployment } from './schema.ts';
-import { toSpec } from './spec.ts';
+import type { DeploymentRows } from '#deployments/ground/rows.ts';
+import type { NewDeployment } from '#deployments/ground/schema.ts';
+import { toSpec } from '#deployments/ground/spec.ts';
 
 /** Settings by name. */
 export type FileDeployments = Readonly<Record<string, Omit<NewDeployment, 'name'>>>;

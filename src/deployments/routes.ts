@@ -10,11 +10,7 @@ import { cloudErrorFormat } from '#cloud/errors.ts';
 import { ok } from '#cloud/schema.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
 import { fitsRoutes } from '#deployments/fits/fits-routes.ts';
-import { ReplicaStats } from '#deployments/stats/schema.ts';
-import { applyErrorFormat } from '#http/error-format.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
-import type { Deployments } from './deployments.ts';
-import { notForKeys } from './errors.ts';
+import { notForKeys } from '#deployments/ground/errors.ts';
 import {
   CostView,
   DeploymentChange,
@@ -22,7 +18,11 @@ import {
   DeploymentParams,
   DeploymentView,
   NewDeployment,
-} from './schema.ts';
+} from '#deployments/ground/schema.ts';
+import { ReplicaStats } from '#deployments/stats/schema.ts';
+import { applyErrorFormat } from '#http/error-format.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import type { Deployments } from './deployments.ts';
 
 export interface DeploymentRouteParts {
   authenticator: Authenticator;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { callMillrace, makeFolder } from '#test/support/process.ts';
 import { password, startTestServer } from '#test/support/server.ts';

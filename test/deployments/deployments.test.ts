@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
-import type { DeploymentLog, DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentLog, DeploymentView } from '#deployments/ground/schema.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
 import { makeFolder } from '#test/support/process.ts';

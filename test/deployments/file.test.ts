@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { ConfigError } from '#config/error.ts';
 import { loadConfig } from '#config/load.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import {
   openTestDeployments,
   type TestDeployments,

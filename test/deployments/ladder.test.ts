@@ -5,7 +5,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import { recipes } from '#deployments/engines/recipes.ts';
-import { isSameEngine, parseSpec, toSpec } from '#deployments/spec.ts';
+import { isSameEngine, parseSpec, toSpec } from '#deployments/ground/spec.ts';
 import { systemClock } from '#lib/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { makeFolder } from '#test/support/process.ts';

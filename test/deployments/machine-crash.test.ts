@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
 import { openExistingDatabase } from '#db/open.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
 import { type RunningProcess, serveMillrace } from '#test/support/process.ts';
 import { cookieOf, password } from '#test/support/server.ts';

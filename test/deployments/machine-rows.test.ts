@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';

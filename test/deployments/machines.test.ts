@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import type { InstanceStatsResult } from '#cloud/schema.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';

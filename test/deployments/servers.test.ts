@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { noPostgres } from '#test/support/databases.ts';

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
-import type { CostView, FitsView } from '#deployments/schema.ts';
+import type { CostView, FitsView } from '#deployments/ground/schema.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
 import { createRunningClock } from '#test/support/clock.ts';

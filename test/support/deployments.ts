@@ -1,7 +1,7 @@
 // Calls the API of deployments as an owner, with an engine for tests.
 
 import { join } from 'node:path';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import type { HandClock } from './clock.ts';
 import type { SessionFetch, TestServer } from './server.ts';
 import { until } from './until.ts';

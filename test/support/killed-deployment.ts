@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables/tables.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { createDatabase, type DatabaseKind } from './databases.ts';
 import { makeFolder, type RunningProcess, serveMillrace } from './process.ts';
 import { cookieOf, password } from './server.ts';

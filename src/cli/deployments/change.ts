@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { changeCommand, getItem } from '#cli/noun.ts';
 import { CliError, report } from '#cli/output.ts';
-import type { DeploymentChange, DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentChange, DeploymentView } from '#deployments/ground/schema.ts';
 import { deployments, toPath } from './find.ts';
 import { type DeploymentOptions, toChange, withDeploymentOptions } from './options.ts';
 

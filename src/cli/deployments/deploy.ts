@@ -5,7 +5,11 @@ import { Command } from 'commander';
 import { type Client, createClient, RefusedError } from '#cli/client.ts';
 import { CliError, report } from '#cli/output.ts';
 import { startStatusProgress } from '#cli/progress.ts';
-import { type DeploymentView, deploymentEngines, type NewDeployment } from '#deployments/schema.ts';
+import {
+  type DeploymentView,
+  deploymentEngines,
+  type NewDeployment,
+} from '#deployments/ground/schema.ts';
 import { toDeploymentName } from '#lib/text/deployment-name.ts';
 import { deploymentsPath, toPath } from './find.ts';
 import { type DeploymentOptions, toChange, withDeploymentOptions } from './options.ts';

@@ -2,7 +2,7 @@
 
 import type { Noun } from '#cli/noun.ts';
 import { atOnce } from '#cli/pages.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 
 export const deploymentsPath = '/api/v1/deployments';
 

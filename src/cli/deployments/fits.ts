@@ -5,7 +5,7 @@ import { createClient } from '#cli/client.ts';
 import { toTable } from '#cli/output.ts';
 import { toQuery } from '#cli/pages.ts';
 import { addView } from '#cli/view.ts';
-import type { FitsView, KnownModelView } from '#deployments/schema.ts';
+import type { FitsView, KnownModelView } from '#deployments/ground/schema.ts';
 import { deploymentsPath } from './find.ts';
 
 interface FitsOptions {

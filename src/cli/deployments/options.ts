@@ -9,7 +9,7 @@ import {
   type DeploymentChange,
   type DeploymentView,
   deploymentEngines,
-} from '#deployments/schema.ts';
+} from '#deployments/ground/schema.ts';
 import { toReason } from '#lib/start-error.ts';
 import { parseTimeWindow, type TimeWindow } from '#lib/text/schedule-text.ts';
 

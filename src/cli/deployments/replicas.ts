@@ -1,7 +1,7 @@
 // The replicas of a deployment as tables: what they do, and what they use of memory and GPUs.
 
 import { toTable } from '#cli/output.ts';
-import type { DeploymentView, ReplicaView } from '#deployments/schema.ts';
+import type { DeploymentView, ReplicaView } from '#deployments/ground/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { toBinarySize, toBinarySizeOf, toDuration } from '#lib/text/format.ts';
 

@@ -3,7 +3,7 @@
 import { listCommand, viewCommand } from '#cli/noun.ts';
 import { toFacts } from '#cli/output.ts';
 import { nameProgram } from '#cli/program-name.ts';
-import type { CostView, DeploymentView } from '#deployments/schema.ts';
+import type { CostView, DeploymentView } from '#deployments/ground/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { toFailedPart } from '#lib/text/deployment-failure.ts';
 import { toEmptyLogText } from '#lib/text/deployment-log-text.ts';

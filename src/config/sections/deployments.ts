@@ -1,7 +1,7 @@
 // Models that the server runs by itself: the section deployments.
 
 import { section } from '#config/field.ts';
-import { deploymentSettings } from '#deployments/schema.ts';
+import { deploymentSettings } from '#deployments/ground/schema.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
 const variable = '^[A-Za-z_][A-Za-z0-9_]{0,99}$';

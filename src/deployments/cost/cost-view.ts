@@ -2,8 +2,8 @@
 
 import { sql } from 'kysely';
 import type { Database } from '#db/tables/tables.ts';
-import type { Stored } from '#deployments/rows.ts';
-import type { CostView } from '#deployments/schema.ts';
+import type { Stored } from '#deployments/ground/rows.ts';
+import type { CostView } from '#deployments/ground/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type Period, toCost } from './cost.ts';
 import type { DeploymentRuns } from './runs.ts';

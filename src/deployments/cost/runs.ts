@@ -3,7 +3,7 @@
 
 import type { DeploymentRunRow } from '#db/tables/deployment-row.ts';
 import type { Database } from '#db/tables/tables.ts';
-import type { ReplicaFacts } from '#deployments/scale.ts';
+import type { ReplicaFacts } from '#deployments/decision/scale.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
 

@@ -2,7 +2,7 @@
 // engine. If the engine was told to stop, the script waits until it is told to start it again. Its output is
 // in the machine's boot log.
 
-import type { DeploymentSpec } from '#deployments/spec.ts';
+import type { DeploymentSpec } from '#deployments/ground/spec.ts';
 import { shellQuote } from '#lib/text/shell-quote.ts';
 import { illegalInstruction } from './engine.ts';
 import { type EnginePlace, findProgramFolder, type Recipe, recipes } from './recipes.ts';

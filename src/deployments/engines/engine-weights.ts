@@ -4,8 +4,8 @@
 import { stat } from 'node:fs/promises';
 import { basename, isAbsolute } from 'node:path';
 import { weightsFolder } from '#cloud/drivers/driver.ts';
-import type { Stored } from '#deployments/rows.ts';
-import type { DeploymentSpec } from '#deployments/spec.ts';
+import type { Stored } from '#deployments/ground/rows.ts';
+import type { DeploymentSpec } from '#deployments/ground/spec.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import { parseSource, type Source } from '#inference/weights/choose.ts';
 import type { Fetches } from '#inference/weights/fetches.ts';

@@ -2,8 +2,8 @@
 // knows nothing else of where its engine is.
 
 import type { Measured } from '#cloud/drivers/driver.ts';
-import type { Rest } from '#deployments/ladder.ts';
-import type { DeploymentSpec } from '#deployments/spec.ts';
+import type { Rest } from '#deployments/ground/ladder.ts';
+import type { DeploymentSpec } from '#deployments/ground/spec.ts';
 import type { GpuStats } from '#lib/computer/nvidia-smi.ts';
 
 /** Why an engine ended, or could not be started. */

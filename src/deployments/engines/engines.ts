@@ -1,8 +1,8 @@
 // Where engines run: as processes beside the server, or each on a machine of the cloud.
 
 import { rm } from 'node:fs/promises';
-import { type StoredReplica, TakenOver } from '#deployments/replica-rows.ts';
-import type { Stored } from '#deployments/rows.ts';
+import { type StoredReplica, TakenOver } from '#deployments/ground/replica-rows.ts';
+import type { Stored } from '#deployments/ground/rows.ts';
 import type { Engine, StartEngine } from './engine.ts';
 import type { EngineWeights } from './engine-weights.ts';
 import { type HostEngineParts, startHostEngine } from './host-engine.ts';

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import type { FastifyBaseLogger } from 'fastify';
 import type { EngineMachines } from '#cloud/instances/engine-machines.ts';
-import { type ReplicaRows, TakenOver } from '#deployments/replica-rows.ts';
+import { type ReplicaRows, TakenOver } from '#deployments/ground/replica-rows.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type Engine, type EngineStats, type Failure, toFailure } from './engine.ts';
 import { enginePort, findEnding, haltCommand, reviveCommand } from './engine-script.ts';

@@ -3,10 +3,10 @@
 
 import { dirname, isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { DeploymentSpec } from '#deployments/spec.ts';
+import { toSleepArguments, toSleepEnvironment } from '#deployments/ground/sleep.ts';
+import type { DeploymentSpec } from '#deployments/ground/spec.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/servers.ts';
 import { sharedNodeOptions } from '#lib/computer/compile-cache.ts';
-import { toSleepArguments, toSleepEnvironment } from './sleep.ts';
 
 export interface EnginePlace {
   readonly port: number;

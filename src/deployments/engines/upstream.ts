@@ -1,6 +1,6 @@
 // A replica as a backend.
 
-import type { DeploymentSpec } from '#deployments/spec.ts';
+import type { DeploymentSpec } from '#deployments/ground/spec.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
 import { recipes } from './recipes.ts';
 

@@ -5,7 +5,7 @@ import { isAbsolute } from 'node:path';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ok } from '#cloud/schema.ts';
-import { FitsQuery, FitsView, KnownModelView } from '#deployments/schema.ts';
+import { FitsQuery, FitsView, KnownModelView } from '#deployments/ground/schema.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import type { Fits } from './fits.ts';
 import { knownModels } from './known-models.ts';

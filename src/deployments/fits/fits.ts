@@ -3,9 +3,9 @@
 import type { Offer } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
 import { findRepository, sourceOf } from '#deployments/engines/engine-weights.ts';
-import { doesNotFit } from '#deployments/errors.ts';
-import type { FitsView } from '#deployments/schema.ts';
-import type { DeploymentSpec } from '#deployments/spec.ts';
+import { doesNotFit } from '#deployments/ground/errors.ts';
+import type { FitsView } from '#deployments/ground/schema.ts';
+import type { DeploymentSpec } from '#deployments/ground/spec.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import { findStored } from '#inference/weights/selection.ts';
 import type { Store } from '#inference/weights/store.ts';

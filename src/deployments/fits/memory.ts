@@ -1,7 +1,7 @@
 // How much memory an engine needs for a model, and whether a place has it. Pure. The weights are exact, the cache is
 // that of the requests to aim for, and the rest is an estimate.
 
-import type { DeploymentSpec } from '#deployments/spec.ts';
+import type { DeploymentSpec } from '#deployments/ground/spec.ts';
 
 /** What a model needs memory for. */
 export interface ModelShape {

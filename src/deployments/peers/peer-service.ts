@@ -1,10 +1,10 @@
 // What this server does for the others of its database: it starts replicas for the requests that wait there, and passes
 // their requests on to its replicas.
 
-import { noSuchDeployment } from '#deployments/errors.ts';
-import type { LiveDeployment } from '#deployments/live-deployment.ts';
-import type { LiveDeployments } from '#deployments/live-deployments.ts';
-import type { DeploymentLog } from '#deployments/schema.ts';
+import { noSuchDeployment } from '#deployments/ground/errors.ts';
+import type { DeploymentLog } from '#deployments/ground/schema.ts';
+import type { LiveDeployment } from '#deployments/life/live-deployment.ts';
+import type { LiveDeployments } from '#deployments/life/live-deployments.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { Backend } from '#inference/backends/backend.ts';

@@ -1,6 +1,6 @@
 // What the server that runs a deployment tells the others about it.
 
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 
 export interface PeerState {

@@ -2,9 +2,9 @@
 // many wait, and says which replicas take them. Each of those is a backend here, which is reached through the other server.
 
 import { toUpstream } from '#deployments/engines/upstream.ts';
-import type { Stored } from '#deployments/rows.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
-import { toHoldLimits } from '#deployments/spec.ts';
+import type { Stored } from '#deployments/ground/rows.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
+import { toHoldLimits } from '#deployments/ground/spec.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import type { Clock } from '#lib/clock.ts';

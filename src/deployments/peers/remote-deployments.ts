@@ -1,7 +1,7 @@
 // The deployments that other servers run and this one can reach.
 
-import type { Stored } from '#deployments/rows.ts';
-import type { DeploymentLog, DeploymentView } from '#deployments/schema.ts';
+import type { Stored } from '#deployments/ground/rows.ts';
+import type { DeploymentLog, DeploymentView } from '#deployments/ground/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { RemoteDeployment, type RemoteLoad, type RemoteParts } from './remote-deployment.ts';

@@ -2,7 +2,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Engines } from '#deployments/engines/engines.ts';
-import type { DeploymentRows, Stored } from '#deployments/rows.ts';
+import type { DeploymentRows, Stored } from '#deployments/ground/rows.ts';
 
 interface TakeOverParts {
   readonly rows: DeploymentRows;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { openExistingDatabase } from '#db/open.ts';
 import { toCost } from '#deployments/cost/cost.ts';
-import type { CostView } from '#deployments/schema.ts';
+import type { CostView } from '#deployments/ground/schema.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';

@@ -8,7 +8,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { recipes } from '#deployments/engines/recipes.ts';
-import { toSpec } from '#deployments/spec.ts';
+import { toSpec } from '#deployments/ground/spec.ts';
 import type { Engine } from '#inference/engine.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import { createUpstreamEngine } from '#inference/engines/upstream/upstream.ts';

@@ -7,7 +7,7 @@ import { before, describe, test } from 'node:test';
 import { findKnownModel, knownModels } from '#deployments/fits/known-models.ts';
 import { describeNeed, toMemoryNeed, toUsable } from '#deployments/fits/memory.ts';
 import { findModelShape } from '#deployments/fits/model-shapes.ts';
-import type { FitsView, KnownModelView } from '#deployments/schema.ts';
+import type { FitsView, KnownModelView } from '#deployments/ground/schema.ts';
 import { sumMemory } from '#gpu/memory-in-use.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import { toFields, toGpuProcesses } from '#lib/computer/nvidia-smi.ts';

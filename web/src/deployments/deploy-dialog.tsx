@@ -4,7 +4,7 @@ import { Select, SimpleGrid } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { toDeploymentName } from '#lib/text/deployment-name.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';

@@ -2,7 +2,7 @@
 
 import { Paper, SimpleGrid } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { CostView } from '#deployments/schema.ts';
+import type { CostView } from '#deployments/ground/schema.ts';
 import { toCount, toDuration, toMoney, toRate, toTokenPrice } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 import { Fact } from '../components/facts.tsx';

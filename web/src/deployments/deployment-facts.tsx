@@ -2,7 +2,7 @@
 
 import { Anchor, Code, Paper, SimpleGrid } from '@mantine/core';
 import { Link } from 'wouter';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { toCount, toDuration } from '#lib/text/format.ts';
 import { toLadderText } from '#lib/text/ladder-text.ts';
 import { toTimeText } from '#lib/text/schedule-text.ts';

@@ -1,6 +1,6 @@
 // The fields of the form for deployments, as the API takes them.
 
-import type { DeploymentChange, DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentChange, DeploymentView } from '#deployments/ground/schema.ts';
 import { parseTimeWindow, type TimeWindow } from '#lib/text/schedule-text.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { FieldProblem } from '../field-errors.ts';

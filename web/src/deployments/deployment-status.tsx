@@ -1,7 +1,7 @@
 // The status of a deployment, with what it does or why it failed.
 
 import { Stack, Text } from '@mantine/core';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
 
 const tones: Record<DeploymentView['status'], Tone> = {

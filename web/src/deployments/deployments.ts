@@ -1,7 +1,7 @@
 // The deployments of the server: models whose engines it starts on demand.
 
 import { useQuery } from '@tanstack/react-query';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { get, type List } from '../api.ts';
 

@@ -2,7 +2,7 @@
 
 import { Button } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { toCount } from '#lib/text/format.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';

@@ -1,7 +1,7 @@
 // The last lines that the engine of a deployment printed.
 
 import { Skeleton } from '@mantine/core';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { toEmptyLogText } from '#lib/text/deployment-log-text.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Section } from '../components/section.tsx';

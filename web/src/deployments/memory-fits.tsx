@@ -1,7 +1,7 @@
 // Whether a model fits the memory of a place.
 
 import { Box, Group, Stack, Text } from '@mantine/core';
-import type { FitsView } from '#deployments/schema.ts';
+import type { FitsView } from '#deployments/ground/schema.ts';
 import { toCount } from '#lib/text/format.ts';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { type Place, toBestPlace, toPlaceName, useFits, usePlaces } from './places.ts';

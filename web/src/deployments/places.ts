@@ -3,7 +3,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { DeploymentView, FitsView } from '#deployments/schema.ts';
+import type { DeploymentView, FitsView } from '#deployments/ground/schema.ts';
 import { toHourlyPrice } from '#lib/text/format.ts';
 import { get } from '../api.ts';
 import { useInstanceTypes } from '../queries.ts';

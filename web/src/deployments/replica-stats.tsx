@@ -1,7 +1,7 @@
 // What a replica uses of memory and GPUs, in the cells of its row.
 
 import { Stack, Text } from '@mantine/core';
-import type { ReplicaView } from '#deployments/schema.ts';
+import type { ReplicaView } from '#deployments/ground/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { toBinarySize, toBinarySizeOf } from '#lib/text/format.ts';
 

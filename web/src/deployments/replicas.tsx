@@ -1,7 +1,7 @@
 // The engines of a deployment: processes of the server, or machines.
 
 import { Text } from '@mantine/core';
-import type { DeploymentView, ReplicaView } from '#deployments/schema.ts';
+import type { DeploymentView, ReplicaView } from '#deployments/ground/schema.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import { toCount } from '#lib/text/format.ts';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';

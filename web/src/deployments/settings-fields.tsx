@@ -1,7 +1,7 @@
 // The fields for the settings of a deployment, the same for a new one and an existing one.
 
 import { Checkbox, SimpleGrid } from '@mantine/core';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { toTimeText } from '#lib/text/schedule-text.ts';
 import { TextareaField, TextField } from '../components/fields.tsx';
 import { defaultLadder, engineFields, ladderFields, numberFields } from './deployment-form.ts';

@@ -2,7 +2,7 @@
 
 import type { HostView } from '#cloud/hosts/schema.ts';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import { toFailedPart } from '#lib/text/deployment-failure.ts';
 import { toCounted, toMoney, toPercent } from '#lib/text/format.ts';

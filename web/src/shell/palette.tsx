@@ -11,7 +11,7 @@ import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
 import { useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import type { Instance } from '#cloud/schema.ts';
-import type { DeploymentView } from '#deployments/schema.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { useMe, useSignOut } from '../current-user.ts';
 import { deploymentsKey, deploymentsPath, toDeploymentPath } from '../deployments/deployments.ts';
 import { instancesKey, nameOf } from '../machines/instances.ts';

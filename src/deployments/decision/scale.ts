@@ -1,7 +1,13 @@
 // Decides how many replicas a deployment has: which to start, wake, drain and let rest. Pure: it sees the replicas, the
 // requests and the time, and returns actions. It adds replicas at once, and takes them down the ladder slowly.
 
-import { isResting, type Ladder, type Resting, toFirstStepMs, toStep } from './ladder.ts';
+import {
+  isResting,
+  type Ladder,
+  type Resting,
+  toFirstStepMs,
+  toStep,
+} from '#deployments/ground/ladder.ts';
 
 /** How many replicas a deployment may have, and what they are for. */
 export interface Scaling {

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Ladder, steps, toFirstStepMs, toStep } from '#deployments/ladder.ts';
 import {
   type Decision,
   decide,
   type ReplicaFacts,
   type Scaling,
   toDesired,
-} from '#deployments/scale.ts';
+} from '#deployments/decision/scale.ts';
+import { type Ladder, steps, toFirstStepMs, toStep } from '#deployments/ground/ladder.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 

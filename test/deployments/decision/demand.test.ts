@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { divideDemand, hasNewRequests, type Share } from '#deployments/demand.ts';
+import { divideDemand, hasNewRequests, type Share } from '#deployments/decision/demand.ts';
 import { RemoteDemand } from '#deployments/peers/remote-demand.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';

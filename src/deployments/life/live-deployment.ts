@@ -1,22 +1,22 @@
 // A deployment that this server runs: its replicas, how often its starts failed in a row, and what the registry of
 // backends is given for it.
 
+import { hasNewRequests, type Share } from '#deployments/decision/demand.ts';
+import { decide, type ReplicaFacts } from '#deployments/decision/scale.ts';
+import { createSchedule, type Schedule } from '#deployments/decision/schedule.ts';
 import { type Failure, type StartWatch, toFailure } from '#deployments/engines/engine.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { HealthTarget, Liveness } from '#deployments/engines/liveness.ts';
 import { recipes } from '#deployments/engines/recipes.ts';
+import { toStep } from '#deployments/ground/ladder.ts';
+import type { StoredReplica } from '#deployments/ground/replica-rows.ts';
+import type { Stored } from '#deployments/ground/rows.ts';
+import { toHoldLimits } from '#deployments/ground/spec.ts';
 import { measureReplica } from '#deployments/stats/replica-stats.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { newId } from '#lib/ids.ts';
-import { hasNewRequests, type Share } from './demand.ts';
-import { toStep } from './ladder.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
-import type { StoredReplica } from './replica-rows.ts';
-import type { Stored } from './rows.ts';
-import { decide, type ReplicaFacts } from './scale.ts';
-import { createSchedule, type Schedule } from './schedule.ts';
-import { toHoldLimits } from './spec.ts';
 
 export interface LiveParts extends ReplicaParts {
   /** Running requests of the backend. */

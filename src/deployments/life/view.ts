@@ -1,10 +1,10 @@
 // A deployment as people see it.
 
-import { isResting } from './ladder.ts';
+import type { ReplicaFacts } from '#deployments/decision/scale.ts';
+import { isResting } from '#deployments/ground/ladder.ts';
+import type { Stored } from '#deployments/ground/rows.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import type { LiveDeployment } from './live-deployment.ts';
-import type { Stored } from './rows.ts';
-import type { ReplicaFacts } from './scale.ts';
-import type { DeploymentView } from './schema.ts';
 
 /** What the row says. */
 export function toSettingsView({ spec: { env, ...spec }, ...stored }: Stored) {

@@ -2,7 +2,6 @@
 // instance and deleted when that is told to terminate, each in one transaction.
 
 import type { Database, Tx } from '#db/tables/tables.ts';
-import type { EngineOrder } from '#deployments/engines/engine.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import type { Rest, Resting } from './ladder.ts';
 import { completeSpec, type DeploymentSpec } from './spec.ts';
@@ -19,6 +18,13 @@ export interface StoredReplica {
   readonly rest: Rest | null;
   /** Null if a server with another key wrote it. */
   readonly settings: ReplicaSettings | null;
+}
+
+export interface NewReplica {
+  readonly id: string;
+  readonly deployment: { readonly id: string; readonly accountId: string };
+  readonly revision: number;
+  readonly spec: DeploymentSpec;
 }
 
 export interface ReplicaSettings {
@@ -71,7 +77,7 @@ export class ReplicaRows {
   /** Throws TakenOver if another server runs the deployment by now. */
   async insert(
     tx: Tx,
-    { id, deployment, revision, spec }: EngineOrder,
+    { id, deployment, revision, spec }: NewReplica,
     { key, startedAt }: { key: string; startedAt: number },
   ): Promise<void> {
     const settings: ReplicaSettings = { spec, key };

@@ -1,7 +1,7 @@
 // How engines sleep: what they must be started with, and the requests that put them to sleep and wake them. Data.
 
-import type { Ladder } from '#deployments/ladder.ts';
-import type { NewDeployment } from '#deployments/schema.ts';
+import type { Ladder } from './ladder.ts';
+import type { NewDeployment } from './schema.ts';
 
 export interface Sleep {
   /** Arguments without which the engine can't sleep. */

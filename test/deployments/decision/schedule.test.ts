@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, before, describe, test } from 'node:test';
-import { createSchedule } from '#deployments/schedule.ts';
+import { createSchedule } from '#deployments/decision/schedule.ts';
 import { parseTimeWindow, type TimeWindow, toTimeText } from '#lib/text/schedule-text.ts';
 import { createRunningClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';

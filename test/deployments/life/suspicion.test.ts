@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LiveDeployments, type LiveDeploymentsParts } from '#deployments/live-deployments.ts';
+import { LiveDeployments, type LiveDeploymentsParts } from '#deployments/life/live-deployments.ts';
 import { createHandClock } from '#test/support/clock.ts';
 
 test('a flood of failing requests costs a few looks a second for each model', (t) => {

@@ -1,6 +1,7 @@
 // One replica of a deployment: an engine that starts, answers, takes requests until it is drained, and may rest and wake.
 // It is ready when it has generated a token, not when its port is open.
 
+import type { ReplicaFacts } from '#deployments/decision/scale.ts';
 import {
   type Engine,
   type Failure,
@@ -10,13 +11,12 @@ import {
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
 import { probe } from '#deployments/engines/probe.ts';
 import { findFailure, type Recipe, recipes } from '#deployments/engines/recipes.ts';
-import { sleeps } from '#deployments/engines/sleep.ts';
 import { toUpstream } from '#deployments/engines/upstream.ts';
+import type { Rest } from '#deployments/ground/ladder.ts';
+import { sleeps } from '#deployments/ground/sleep.ts';
+import type { DeploymentSpec } from '#deployments/ground/spec.ts';
 import type { UpstreamSpec } from '#inference/backends/spec.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { Rest } from './ladder.ts';
-import type { ReplicaFacts } from './scale.ts';
-import type { DeploymentSpec } from './spec.ts';
 
 export interface ReplicaParts {
   readonly clock: Clock;

@@ -1,9 +1,9 @@
 // The settings of a deployment with all defaults, and the checks that a schema can't express.
 
-import { findSleepObstacle, toSleepArguments } from '#deployments/engines/sleep.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { type Ladder, steps } from './ladder.ts';
 import type { DeploymentChange, NewDeployment } from './schema.ts';
+import { findSleepObstacle, toSleepArguments } from './sleep.ts';
 
 type Settings = Omit<NewDeployment, 'name'>;
 

@@ -3,8 +3,12 @@
 import { EventEmitter, once } from 'node:events';
 import type { FastifyBaseLogger } from 'fastify';
 import type { DeploymentRuns } from '#deployments/cost/runs.ts';
+import { divideAll } from '#deployments/decision/demand.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import { createLiveness } from '#deployments/engines/liveness.ts';
+import type { StoredReplica } from '#deployments/ground/replica-rows.ts';
+import type { DeploymentRows, Stored } from '#deployments/ground/rows.ts';
+import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { RemoteDemand } from '#deployments/peers/remote-demand.ts';
 import { RemoteDeployments } from '#deployments/peers/remote-deployments.ts';
 import type { ServerRows } from '#deployments/peers/server-rows.ts';
@@ -16,11 +20,7 @@ import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { PacedTask } from '#lib/async/paced-task.ts';
 import type { Clock } from '#lib/clock.ts';
-import { divideAll } from './demand.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
-import type { StoredReplica } from './replica-rows.ts';
-import type { DeploymentRows, Stored } from './rows.ts';
-import type { DeploymentView } from './schema.ts';
 import { toSettingsView, toView } from './view.ts';
 
 export interface LiveDeploymentsParts {
