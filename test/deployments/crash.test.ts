@@ -3,7 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
@@ -53,7 +60,7 @@ test('kill -9 of the server ends its engines, and the next server starts them on
   // Relative, as the default is.
   const served = await serve('--data-dir', relative(makeFolder(), dataDir));
   const first = { ...served, dataDir };
-  const link = /\S+\/#\/join\/\S+/.exec(first.stdout())?.[0] ?? '';
+  const link = readFileSync(join(dataDir, 'setup-link'), 'utf8').trim();
   const login = await run(['login', '--link', link, '--email', 'me@example.com'], `${password}\n`);
   assert.equal(login.code, 0, login.stderr);
   const deploy = ['deploy', model, '--engine', 'builtin', '--source', builtinModel.modelPath];

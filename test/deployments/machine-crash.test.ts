@@ -9,7 +9,7 @@ import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
 import { openExistingDatabase } from '#db/open.ts';
 import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
-import { type RunningProcess, serveMillrace } from '#test/support/process.ts';
+import { type RunningProcess, readFirstSecret, serveMillrace } from '#test/support/process.ts';
 import { cookieOf, password } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -24,7 +24,7 @@ describe('machines of a server that is killed', { skip: needsSandbox() }, () => 
   before(async () => {
     server = await serveMillrace([], { MILLRACE_API_KEY: key });
     ({ dataDir } = server);
-    const token = /\/#\/join\/(\S+)/.exec(server.stdout())?.[1];
+    const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
     const person = { token, email: 'me@example.com', password };
     cookie = cookieOf(await send('POST', '/dashboard/api/join', person));
   });

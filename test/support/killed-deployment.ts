@@ -9,7 +9,7 @@ import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { createDatabase, type DatabaseKind } from './databases.ts';
-import { makeFolder, type RunningProcess, serveMillrace } from './process.ts';
+import { makeFolder, type RunningProcess, readFirstSecret, serveMillrace } from './process.ts';
 import { cookieOf, password } from './server.ts';
 import { until } from './until.ts';
 
@@ -79,7 +79,7 @@ export class KilledDeployment {
     const server = await serve(url);
     const db = await openDatabase({ url, poolSize: 1, dataDir: server.dataDir });
     const opened = new KilledDeployment(server, url, db);
-    const token = /\/#\/join\/(\S+)/.exec(server.stdout())?.[1];
+    const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
     const person = { token, email: 'me@example.com', password };
     opened.#cookie = cookieOf(await opened.send('POST', '/dashboard/api/join', person));
     return opened;
