@@ -10,6 +10,7 @@ import {
   callMillrace,
   makeFolder,
   type RunningProcess,
+  readFirstSecret,
   runMillrace,
   serveMillrace,
 } from '#test/support/process.ts';
@@ -31,7 +32,7 @@ describe('the CLI and instances', () => {
     writeFileSync(join(folder, 'id.pub'), publicKey);
     const added = await run('ssh-keys', 'add', 'laptop', join(folder, 'id.pub'));
     assert.equal(added.code, 0, added.stderr);
-    const token = /#\/join\/(\S+)/.exec(server.stdout())?.[1];
+    const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
     assert.equal((await post('join', { token, email, password })).status, 200);
   });
 

@@ -156,7 +156,7 @@ test('people are listed, and removed with their keys unless these are kept', asy
   assert.equal(kept.stdout, 'Removed bob@example.com. API keys revoked: 0.\n');
   const keys = (await run('keys', 'list')).stdout;
   assert.deepEqual(
-    [keys.includes('of ann'), / of bob .* a former member {2}/.test(keys)],
+    [keys.includes('of ann'), / of bob .* owner@example\.com {2}/.test(keys)],
     [false, true],
   );
   assert.equal((await run('users', 'remove', 'ann@example.com', '--yes')).code, 1);

@@ -14,7 +14,12 @@ import {
   startPricedModel,
   worstCost,
 } from '#test/support/limits/callers.ts';
-import { makeFolder, type RunningProcess, serveMillrace } from '#test/support/process.ts';
+import {
+  makeFolder,
+  type RunningProcess,
+  readFirstSecret,
+  serveMillrace,
+} from '#test/support/process.ts';
 import { cookieOf, password } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -26,7 +31,10 @@ describe('a budget across kill -9', () => {
   test('counts finished and running requests, and only those with a row', async () => {
     const options = ['--log-level', 'silent', '--config', await writeConfig()];
     const first = await serveMillrace(options);
-    const cookie = await join(first.url, /#\/join\/(\S+)/.exec(first.stdout())?.[1] ?? '');
+    const cookie = await join(
+      first.url,
+      readFirstSecret(first.stdout(), 'Set-up link').split('/').at(-1) ?? '',
+    );
     const budget = (4 * worstCost(endless)) / 1e9;
     const made = await fetch(`${first.url}/dashboard/api/api-keys`, {
       method: 'POST',

@@ -11,6 +11,7 @@ import { databases } from '#test/support/databases.ts';
 import {
   makeFolder,
   type RunningProcess,
+  readFirstSecret,
   runMillrace,
   serveMillrace,
 } from '#test/support/process.ts';
@@ -166,7 +167,7 @@ describe('the CLI and hosts', () => {
     writeFileSync(config, 'cloud:\n  driver: scripted\n  host_name: here\n');
     server = await serveMillrace(['--config', config]);
     env = { HOME: folder, MILLRACE_URL: server.url };
-    const token = /#\/join\/(\S+)/.exec(server.stdout())?.[1];
+    const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
     const response = await fetch(`${server.url}/dashboard/api/join`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

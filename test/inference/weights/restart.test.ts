@@ -10,6 +10,7 @@ import { after, describe, it } from 'node:test';
 import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub } from '#test/support/hub.ts';
+import { readFirstSecret } from '#test/support/process.ts';
 import { password } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -27,7 +28,7 @@ describe('pulls of weights', () => {
   interface Started {
     child: ChildProcess;
     url: string;
-    setupToken: string | undefined;
+    setupLink: string | undefined;
   }
 
   async function serve(
@@ -54,7 +55,13 @@ describe('pulls of weights', () => {
       assert.equal(child.exitCode, null);
       return /API docs\s+(http\S+)\/docs/.exec(printed)?.[1];
     });
-    return { child, url, setupToken: /#\/join\/(\w+)/.exec(printed)?.[1] };
+    return {
+      child,
+      url,
+      setupLink: printed.includes('Set-up link')
+        ? readFirstSecret(printed, 'Set-up link')
+        : undefined,
+    };
   }
 
   describe('a server that is killed', { concurrency: true }, () => {
@@ -67,7 +74,7 @@ describe('pulls of weights', () => {
         const { url: databaseUrl, drop } = await createDatabase(database);
         const first = await serve(dataDir, hub.url, databaseUrl);
         const joined = await post(first.url, '/dashboard/api/join', {
-          token: first.setupToken,
+          token: first.setupLink?.split('/').at(-1),
           email: 'owner@example.com',
           password,
         });
