@@ -1,10 +1,11 @@
 // The engine's own batching loop without its child process: what the engine and the API are measured
 // against. The process must have been started with UV_THREADPOOL_SIZE=1, as the child of a model without a GPU is.
 
-import type { EngineChunk, Task, Usage } from '../src/inference/engine.ts';
+import type { Task } from '../src/inference/engine.ts';
 import { loadModel } from '../src/inference/engines/local/child/load.ts';
 import type { RequestOutput } from '../src/inference/engines/local/child/runtime.ts';
 import type { ChildOptions } from '../src/inference/engines/local/protocol.ts';
+import type { EngineChunk, Usage } from '../src/inference/wire/response.ts';
 
 export interface Direct {
   /** Resolves at the end, with the totals. */

@@ -6,12 +6,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, execPath, exit } from 'node:process';
-import type { Task, Usage } from '../src/inference/engine.ts';
+import type { Task } from '../src/inference/engine.ts';
 import { builtinModel } from '../src/inference/engines/local/builtin.ts';
 import {
   createLocalEngine,
   type LocalEngine,
 } from '../src/inference/engines/local/parent/local.ts';
+import type { Usage } from '../src/inference/wire/response.ts';
 import { newCall } from '../test/support/engine-call.ts';
 import { openDirect } from './direct.ts';
 import { shape125m, writeModel } from './make-gguf.ts';

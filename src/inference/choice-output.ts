@@ -1,8 +1,8 @@
 // What a choice says, for the formats of APIs that write it anew. Upstream members are passed on unchecked, so their
 // types are checked here: what is not of its type is left out.
 
+import type { ToolCallDelta } from '#inference/wire/response.ts';
 import { membersOf, parseMembers, textOf } from '#lib/json-members.ts';
-import type { ToolCallDelta } from './engine.ts';
 
 interface ChoiceOutput {
   readonly text: string;

@@ -7,7 +7,7 @@ import { pipeline, Readable } from 'node:stream';
 import { type Cancellation, ClientDisconnect } from '#http/client-disconnect.ts';
 import type { HeaderList } from '#http/response-headers.ts';
 import type { EventStream, EventStreams, KeepAlive } from '#http/sse.ts';
-import type { EngineResponse, WrittenResponse } from './engine.ts';
+import type { EngineResponse, WrittenResponse } from '#inference/wire/response.ts';
 import { InferenceError } from './errors.ts';
 
 /** Exactly one of `send`, `sendWritten` and `openStream` is called, once. The headers must not be used afterwards. */

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ChatChoice, EngineChunk } from '#inference/engine.ts';
-import { foldChunks } from '#inference/fold.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
+import type { ChatChoice, EngineChunk } from '#inference/wire/response.ts';
 
 const usage = {
   prompt_tokens: 1,

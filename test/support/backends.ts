@@ -2,15 +2,9 @@
 
 import type { Backend, BackendList, Observation } from '#inference/backends/backend.ts';
 import { createHealth, type HealthRecord } from '#inference/backends/health.ts';
-import {
-  type Call,
-  type Engine,
-  type EngineChunk,
-  EngineError,
-  type Task,
-  type WireEvents,
-} from '#inference/engine.ts';
-import { foldChunks } from '#inference/fold.ts';
+import { type Call, type Engine, EngineError, type Task } from '#inference/engine.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
+import type { EngineChunk, WireEvents } from '#inference/wire/response.ts';
 import { type Clock, systemClock } from '#lib/clock.ts';
 
 export interface TestBackend extends Backend {
@@ -44,6 +38,7 @@ export function newBackend(
     contextWindow: null,
     outstanding: 0,
     taken: 0,
+    pace: () => 1,
     health: createHealth(clock, { settings: () => settings, random: () => 1 }),
     observed,
     observe: (request) => observed.push(request),

@@ -1,6 +1,7 @@
 // Calls an engine as the server does, and reads its stream as chunks, whichever form they come in.
 
-import type { Call, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
+import type { Call, Task } from '#inference/engine.ts';
+import type { EngineChunk, Usage, WireEvents } from '#inference/wire/response.ts';
 
 export function newCall(overrides: Partial<Call> = {}, kind: Task['kind'] = 'chat'): Call {
   return {

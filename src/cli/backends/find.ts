@@ -24,20 +24,19 @@ export const readBackends = () => backends.read(createClient(backends.needs));
 /** The dashboard uses the same words. */
 const words = { healthy: 'healthy', probation: 'retrying', ejected: 'unavailable' } as const;
 
-const toHealthy = (failedPercent: number, reason: string | null) =>
-  failedPercent > 0
-    ? `failing ${failedPercent}%`
-    : reason === null
-      ? words.healthy
-      : 'last check failed';
+function toHealthy(failedPercent: number, { reason, slowness }: BackendView): string {
+  if (failedPercent > 0) return `failing ${failedPercent}%`;
+  if (reason !== null) return 'last check failed';
+  return slowness === null ? words.healthy : `slow, ${slowness}x`;
+}
 
 /** A backend that fails every request stays healthy for routing if the others fail them too. */
 export function toState(backend: BackendView): string {
-  const { kind, source, url, draining, health, reason, requests, errors } = backend;
+  const { kind, source, url, draining, health, requests, errors } = backend;
   if (kind === 'stand-in') return 'stand-in';
   // It stands for a deployment.
   if (source === 'deployment' && url === null) return draining ? 'unavailable' : 'no replica ready';
   const percent = Math.round((errors / Math.max(1, requests)) * 100);
-  const state = health === 'healthy' ? toHealthy(percent, reason) : words[health];
+  const state = health === 'healthy' ? toHealthy(percent, backend) : words[health];
   return draining ? `draining, ${state}` : state;
 }

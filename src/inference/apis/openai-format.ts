@@ -1,9 +1,10 @@
 // The form in which chat and text completions are sent. Engines use it too, so almost everything passes unchanged.
 
-import type { EngineChunk, Envelope, Task, Usage, WireEvents } from '#inference/engine.ts';
+import type { Envelope, Task } from '#inference/engine.ts';
 import { type InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
 import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
-import { type ChunkWriter, createChunkWriter, toResponse } from '#inference/wire.ts';
+import { type ChunkWriter, createChunkWriter, toResponse } from '#inference/wire/envelope.ts';
+import type { EngineChunk, Usage, WireEvents } from '#inference/wire/response.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 
 export const toOpenAiFormat = (task: Task): ResponseFormat => ({

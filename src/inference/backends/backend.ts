@@ -2,6 +2,7 @@
 // one of them for a request. A backend is one engine behind one model id.
 
 import type { Engine } from '#inference/engine.ts';
+import type { Work } from '#inference/routing/pace.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 
 export interface Backend {
@@ -31,6 +32,8 @@ export interface Backend {
   outstanding: number;
   /** Requests that it has been given so far. Counted by the router alone. */
   taken: number;
+  /** How long a unit of work takes it, in milliseconds; null if that is not known. See `routing/pace.ts`. */
+  pace(): number | null;
   /** Called once for each request, when it has ended. For statistics, not for health. */
   observe(request: Observation): void;
 }
@@ -48,6 +51,8 @@ export interface Hold extends QueueLimits {
 export interface Observation {
   /** Null if there was no token. */
   readonly firstTokenMs: number | null;
+  /** Null if the request failed, or its tokens were not counted. */
+  readonly work: Work | null;
   /** How the backend failed; null if it did not, or if the request or the client was at fault. */
   readonly error: string | null;
 }

@@ -4,6 +4,7 @@
 import { type Engine, EngineError } from '#inference/engine.ts';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
+import { createPace } from '#inference/routing/pace.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Backend, Hold } from './backend.ts';
 import { alwaysHealthy, createStatistics, type HealthRecord, type Statistics } from './health.ts';
@@ -64,13 +65,18 @@ export function newHoldingBackend(clock: Clock, model: string, name: string): Ma
 
 function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBackend {
   const statistics = createStatistics(clock);
+  const pace = createPace(clock);
   return {
     ...fixed,
     isReplica: fixed.source === 'deployment',
     id: `${fixed.model}/${fixed.name}`,
     ...records,
     statistics,
-    observe: statistics.observe,
+    pace: pace.read,
+    observe(request) {
+      statistics.observe(request);
+      if (request.work !== null) pace.add(request.work);
+    },
     spec: null,
     weight: 1,
     concurrency: null,

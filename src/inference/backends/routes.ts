@@ -11,6 +11,8 @@ import { applyErrorFormat } from '#http/error-format.ts';
 import type { LiveBackends } from '#inference/backends/live/live.ts';
 import type { LiveValues } from '#inference/backends/live/live-rows.ts';
 import { type Catalog, getModel } from '#inference/models/catalog.ts';
+import { findFastest } from '#inference/routing/choose-backend.ts';
+import { slownessOf } from '#inference/routing/pace.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { checkUpstream } from './check.ts';
@@ -95,7 +97,16 @@ function toWishes({ draining, weight, concurrency }: BackendChange) {
   return { ...values, draining: draining ?? undefined };
 }
 
-function toBackendView(backend: ManagedBackend, { clock, queuedFor }: BackendParts): BackendView {
+function toSlowness(backend: ManagedBackend, registry: BackendRegistry): number | null {
+  const fastest = findFastest(registry.forModel(backend.model));
+  const slowness = slownessOf(backend.pace(), fastest);
+  return slowness === 1 ? null : Math.round(slowness * 10) / 10;
+}
+
+function toBackendView(
+  backend: ManagedBackend,
+  { clock, queuedFor, registry }: BackendParts,
+): BackendView {
   const { spec, health, statistics, implausible, checkedAt } = backend;
   const retryMs = health.retryAfterMs();
   return {
@@ -118,6 +129,7 @@ function toBackendView(backend: ManagedBackend, { clock, queuedFor }: BackendPar
     queued: queuedFor(backend.model),
     requests_per_second: Math.round(statistics.requestsPerSecond() * 1000) / 1000,
     first_token_ms: statistics.firstTokenMs(),
+    slowness: toSlowness(backend, registry),
     requests: statistics.requests(),
     errors: statistics.errors(),
     last_error: statistics.lastError(),

@@ -83,6 +83,8 @@ export const BackendView = Type.Object({
   requests_per_second: Type.Number(),
   /** The median of the last hundred. */
   first_token_ms: NullableNumber,
+  /** How many times slower it is than the fastest backend of the model; null if it is not several times slower. */
+  slowness: NullableNumber,
   /** Requests in the last five minutes, and those that failed: also if every backend failed them. */
   requests: Type.Integer(),
   errors: Type.Integer(),

@@ -1,9 +1,10 @@
 // Chooses the backend of a model for a request: the one that probably has the prompt's prefix in its cache, unless
-// it has more than its share of the load; then the one with the least outstanding work.
+// it is slow or has more than its share of the load; then the one that will probably be done first.
 
 import type { Backend } from '#inference/backends/backend.ts';
 import type { Task } from '#inference/engine.ts';
 import type { ChatMessage } from '#inference/schema.ts';
+import { slownessOf } from './pace.ts';
 
 /** What keeps a request from a backend, besides the backend's own state. */
 export interface Constraints {
@@ -27,7 +28,9 @@ export function chooseBackend(
   backends: readonly Backend[],
   { task, exclude, isProbed }: Constraints,
 ): Choice {
+  const fastest = backends.length === 1 ? null : findFastest(backends);
   let least: Backend | null = null;
+  let leastLoad = Number.POSITIVE_INFINITY;
   let free = 0;
   let usable = 0;
   let outstanding = 0;
@@ -40,14 +43,31 @@ export function chooseBackend(
     weights += backend.weight;
     if (state === 'busy') continue;
     free++;
-    if (least === null || loadOf(backend) < loadOf(least)) least = backend;
+    const load = nextLoadOf(backend, fastest);
+    if (load >= leastLoad) continue;
+    leastLoad = load;
+    least = backend;
   }
   if (least === null) return usable > 0 ? 'busy' : 'none';
   if (free === 1) return least;
   const preferred = findPreferred(backends, hashPrefix(task), exclude);
+  if (preferred === null || stateOf(preferred, isProbed) !== 'free') return least;
+  // One that may turn out to be slow takes no request that another could begin.
+  if (preferred.pace() === null || slownessOf(preferred.pace(), fastest) > 1)
+    return nextLoadOf(preferred, fastest) <= leastLoad ? preferred : least;
   const maxLoad = Math.ceil((maxLoadFactor * outstanding) / weights) + 1;
-  const isUnderBound = preferred !== null && loadOf(preferred) <= maxLoad;
-  return isUnderBound && stateOf(preferred, isProbed) === 'free' ? preferred : least;
+  return preferred.outstanding / preferred.weight <= maxLoad ? preferred : least;
+}
+
+/** The pace of the fastest backend that takes requests; null if none is known. */
+export function findFastest(backends: readonly Backend[]): number | null {
+  let fastest: number | null = null;
+  for (const backend of backends) {
+    if (backend.draining || backend.health.state() === 'ejected') continue;
+    const pace = backend.pace();
+    if (pace !== null && (fastest === null || pace < fastest)) fastest = pace;
+  }
+  return fastest;
 }
 
 /** Whether this one backend takes a request. */
@@ -71,7 +91,9 @@ function stateOf(backend: Backend, isProbed: Constraints['isProbed']): 'free' | 
   return concurrency !== null && backend.outstanding >= concurrency ? 'busy' : 'free';
 }
 
-const loadOf = ({ outstanding, weight }: Backend) => outstanding / weight;
+/** The load with one more request, in requests of the fastest backend. */
+const nextLoadOf = (backend: Backend, fastest: number | null) =>
+  ((backend.outstanding + 1) / backend.weight) * slownessOf(backend.pace(), fastest);
 
 /** Includes busy backends: another one would be preferred only while they are busy, and then lose its cache. */
 function findPreferred(

@@ -6,17 +6,11 @@
 import type { RequestLimiter, Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Amount } from '#accounts/limits/store.ts';
 import { isText } from '#inference/content-parts.ts';
-import {
-  countChoices,
-  countPrompts,
-  newUsage,
-  type Task,
-  toMaxTokens,
-  type Usage,
-} from '#inference/engine.ts';
+import { countChoices, countPrompts, type Task, toMaxTokens } from '#inference/engine.ts';
 import { modelNotFound, modelNotSupported } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { InferenceRequest } from '#inference/request.ts';
+import { newUsage, type Usage } from '#inference/wire/response.ts';
 import { costOf } from './cost.ts';
 import type { Computation, ResponseFormat } from './response-format.ts';
 

@@ -3,17 +3,18 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
-import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import type { Backend, BackendList, Observation } from '#inference/backends/backend.ts';
 import {
   type Call,
   EngineError,
-  type EngineResponse,
   isCutOff,
   isRetryable,
   namesTokens,
   type Task,
 } from '#inference/engine.ts';
+import type { Work } from '#inference/routing/pace.ts';
 import type { Lease, RoutedRequest, Router } from '#inference/routing/router.ts';
+import type { EngineResponse, Usage } from '#inference/wire/response.ts';
 import type { Plan } from './plan.ts';
 
 /** Which backends a request was sent to and for how long, written as it happens. */
@@ -91,9 +92,10 @@ export async function respond(
   log: AttemptLog,
 ): Promise<EngineResponse> {
   const request = { task, call, log, exclude: unfit };
-  const { lease, result } = await tryBackends(parts, served.id, request, sendWhole);
+  const { lease, result, startMs } = await tryBackends(parts, served.id, request, sendWhole);
   lease.backend.health.succeeded();
-  conclude(parts, lease, null, null);
+  const work = toWork(performance.now() - startMs, result.usage);
+  conclude(parts, lease, null, { firstTokenMs: null, work });
   return result;
 }
 
@@ -126,7 +128,11 @@ export async function tryBackends<Result>(
       for (const one of suspected) one.backend.health.failed(one.error.message);
       return { lease, result, startMs };
     } catch (error) {
-      conclude(parts, lease, signal.aborted ? null : error, null);
+      const leftAfterMs = signal.aborted ? performance.now() - startMs : null;
+      conclude(parts, lease, signal.aborted ? null : error, {
+        firstTokenMs: null,
+        work: leftAfterMs === null ? null : { ...noWork, durationMs: leftAfterMs },
+      });
       // Tokens generated for a client that left, or before Millrace closed the connection, are billed.
       if (!signal.aborted && !isCutOff(error)) call.onWork?.(false);
       if (signal.aborted || !(isRetryable(error) || isOnlyHere(error))) throw error;
@@ -171,8 +177,9 @@ async function acquireBackend(
 }
 
 /**
- * Milliseconds after which the backend is tried again; null if it is not. Only one without alternatives is. A deployment
- * replaces its replicas by itself, and a local engine has a queue of its own.
+ * Milliseconds after which the backend is tried again; null if it is not. Only one without
+ * alternatives is. A deployment replaces its replicas by itself, and a local engine has a queue of
+ * its own.
  */
 function findPause(
   { backends }: AttemptParts,
@@ -222,7 +229,7 @@ export function conclude(
   { router, events }: AttemptParts,
   lease: Lease,
   error: unknown,
-  firstTokenMs: number | null,
+  { firstTokenMs, work }: Omit<Observation, 'error'> = { firstTokenMs: null, work: null },
 ): void {
   const { backend } = lease;
   const isFault = error instanceof EngineError && error.failure === 'unavailable';
@@ -230,9 +237,16 @@ export function conclude(
   const isSuspected = isFault && error.isDoubtful && firstTokenMs === null;
   if (isFault && !isSuspected) backend.health.failed(error.message);
   if (error instanceof EngineError && error.failure !== 'rejected') events.failed(backend, error);
-  backend.observe({ firstTokenMs, error: isFault ? error.message : null });
+  backend.observe({ firstTokenMs, work, error: isFault ? error.message : null });
   router.release(lease);
 }
+
+const noWork = { promptTokens: 0, completionTokens: 0, isPartial: true } as const;
+
+export const toWork = (
+  durationMs: number,
+  { prompt_tokens: promptTokens, completion_tokens: completionTokens }: Usage,
+): Work => ({ durationMs, promptTokens, completionTokens });
 
 /** True if another backend of the model may take what this one rejects. */
 const isOnlyHere = (error: unknown): error is EngineError =>

@@ -38,7 +38,7 @@ export async function compute(
     return run(call);
   });
   lease.backend.health.succeeded();
-  conclude(parts, lease, null, null);
+  conclude(parts, lease, null);
   return result;
 }
 

@@ -3,19 +3,19 @@
 // already has. Pure: the attempt decides which backend to use and when.
 
 import { findConstraint } from '#inference/constraint.ts';
+import type { Task } from '#inference/engine.ts';
+import { heldLength } from '#inference/held-length.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
+import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
+import { parseEvents, toWireEvents, type WireEvent } from '#inference/wire/envelope.ts';
 import {
   type ChatChoiceDelta,
   type CompletionChoice,
   type EngineChunk,
-  type Task,
   type Usage,
   type WireEvents,
   withCounts,
-} from '#inference/engine.ts';
-import { heldLength } from '#inference/held-length.ts';
-import type { CatalogEntry } from '#inference/models/catalog.ts';
-import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
-import { parseEvents, toWireEvents, type WireEvent } from '#inference/wire.ts';
+} from '#inference/wire/response.ts';
 
 /** Whether the rest of the response can be generated from its text so far. */
 export function canContinue({ continueStreams }: CatalogEntry, { kind, body }: Task): boolean {

@@ -1,7 +1,7 @@
 // What a request costs: its tokens at the prices of the model that served it.
 
-import type { Usage } from '#inference/engine.ts';
 import type { Price } from '#inference/models/catalog.ts';
+import type { Usage } from '#inference/wire/response.ts';
 
 const nanoPerToken = 1000;
 

@@ -1,7 +1,8 @@
 // Metrics of served requests. Names follow OpenTelemetry's conventions for generative AI.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { EngineError, Usage } from '#inference/engine.ts';
+import type { EngineError } from '#inference/engine.ts';
+import type { Usage } from '#inference/wire/response.ts';
 import { memoize } from '#lib/memory/caches.ts';
 import { counter, histogram } from '#lib/telemetry/series.ts';
 

@@ -4,9 +4,10 @@
 import { type HeaderList, mergeHeaders } from '#http/response-headers.ts';
 import { type EventStream, eventStreamHeaders } from '#http/sse.ts';
 import { isUnwanted } from '#inference/delivery.ts';
-import type { EngineChunk, Envelope, Usage, WireEvents } from '#inference/engine.ts';
+import type { Envelope } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
 import { type InferenceRequest, withElapsed } from '#inference/request.ts';
+import type { EngineChunk, Usage, WireEvents } from '#inference/wire/response.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import type { RequestAccount } from './request-accounting.ts';
 import type { ResponseFormat, StreamFormat } from './response-format.ts';

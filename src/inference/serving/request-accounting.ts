@@ -3,7 +3,7 @@
 
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { UsageEntry, UsageFacts, UsageRows } from '#accounts/usage/entry.ts';
-import { noUsage, type Task, type Usage, withCounts } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import {
   elapsedMs,
@@ -11,6 +11,7 @@ import {
   type RequestIdentity,
   toSharer,
 } from '#inference/request.ts';
+import { noUsage, type Usage, withCounts } from '#inference/wire/response.ts';
 import type { Clock } from '#lib/clock.ts';
 import { createRateLimiter, type Rate } from '#lib/limits/rate-limit.ts';
 import { toReservedUsage } from './admit.ts';

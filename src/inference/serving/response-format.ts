@@ -2,18 +2,11 @@
 // translated into a task, and the task's response or stream of chunks is handed to its format.
 
 import type { ErrorFormat } from '#http/error-format.ts';
-import type {
-  Engine,
-  EngineChunk,
-  EngineResponse,
-  Envelope,
-  PoolingCall,
-  Usage,
-  WireEvents,
-} from '#inference/engine.ts';
+import type { Engine, Envelope, PoolingCall } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { ModelKind } from '#inference/pooling.ts';
+import type { EngineChunk, EngineResponse, Usage, WireEvents } from '#inference/wire/response.ts';
 import type { FindNames } from './own-names.ts';
 
 /** Created for each request, since what is written may depend on it. */

@@ -5,23 +5,26 @@ import type { Backend } from '#inference/backends/backend.ts';
 import {
   type Call,
   type Engine,
-  type EngineChunk,
   isCutOff,
   isRetryable,
   type ResponseStream,
   type TakeItem,
   type Task,
+} from '#inference/engine.ts';
+import type { Lease } from '#inference/routing/router.ts';
+import {
+  type EngineChunk,
   type Usage,
   type WireEvents,
   withCounts,
-} from '#inference/engine.ts';
-import type { Lease } from '#inference/routing/router.ts';
+} from '#inference/wire/response.ts';
 import {
   type Attempt,
   type AttemptLog,
   type AttemptParts,
   type BackendRequest,
   conclude,
+  toWork,
   tryBackends,
 } from './attempts.ts';
 import {
@@ -71,6 +74,9 @@ class ResumableStream {
   #sentTokens = 0;
   #lease: Lease | null = null;
   #firstTokenMs = 0;
+  #startMs = 0;
+  /** For how long the client kept the response waiting. */
+  #blockedMs = 0;
   #continuations = 0;
 
   constructor(parts: AttemptParts, plan: Plan, call: Call, log: AttemptLog) {
@@ -92,7 +98,7 @@ class ResumableStream {
     const takeOne: TakeItem = (item) => {
       const drained = take(item);
       this.#markSent(item);
-      return drained;
+      return drained === undefined ? undefined : this.#whileBlocked(drained);
     };
     try {
       while (this.#items !== null) {
@@ -109,9 +115,16 @@ class ResumableStream {
     }
   }
 
+  async #whileBlocked(drained: Promise<void>): Promise<void> {
+    const fromMs = performance.now();
+    await drained;
+    this.#blockedMs += performance.now() - fromMs;
+  }
+
   #begin({ lease, result, startMs }: Attempt<ResponseStream>): void {
     this.#items = result;
     this.#lease = lease;
+    this.#startMs = startMs;
     this.#firstTokenMs = performance.now() - startMs;
     // The first chunk clears a backend on probation: other requests need not wait for the end of a long response.
     // Any other backend is cleared at the end, so that failures in mid-response add up.
@@ -125,7 +138,11 @@ class ResumableStream {
     if (this.#lease === null) return;
     const ended = this.#lease;
     this.#lease = null;
-    conclude(this.#parts, ended, error, this.#firstTokenMs);
+    const durationMs = performance.now() - this.#startMs - this.#blockedMs;
+    const isCounted = error === null && this.#usageBefore === null && this.#usage !== null;
+    const isPartial = this.#request.call.signal.aborted;
+    const work = isCounted ? { ...toWork(durationMs, this.#usage as Usage), isPartial } : null;
+    conclude(this.#parts, ended, error, { firstTokenMs: this.#firstTokenMs, work });
   }
 
   #markSent(item: EngineChunk | WireEvents): void {

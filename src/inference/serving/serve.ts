@@ -7,18 +7,13 @@ import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/response-headers.ts';
 import { isText } from '#inference/content-parts.ts';
 import { isUnwanted, parseWritten } from '#inference/delivery.ts';
-import {
-  type Call,
-  type Envelope,
-  newUsage,
-  type Task,
-  WrittenResponse,
-} from '#inference/engine.ts';
+import type { Call, Envelope, Task } from '#inference/engine.ts';
 import { codeOf, internalError, toInferenceError } from '#inference/errors.ts';
 import { type ImageFetching, inlineMedia } from '#inference/images/remote-media.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { type InferenceRequest, toSharer, withElapsed } from '#inference/request.ts';
-import { newEnvelope } from '#inference/wire.ts';
+import { newEnvelope } from '#inference/wire/envelope.ts';
+import { newUsage, WrittenResponse } from '#inference/wire/response.ts';
 import { backgroundPriority } from '#lib/async/fair-queue.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type AdmitParts, admit } from './admit.ts';

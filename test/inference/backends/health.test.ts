@@ -106,7 +106,7 @@ describe('the statistics of a backend', () => {
     const statistics = createStatistics(clock);
     assert.equal(statistics.firstTokenMs(), null);
     for (let count = 0; count < 60; count++)
-      statistics.observe({ firstTokenMs: 900, error: 'It broke.' });
+      statistics.observe({ firstTokenMs: 900, work: null, error: 'It broke.' });
     assert.equal(statistics.requestsPerSecond(), 1);
     clock.turn(59_000);
     assert.equal(statistics.requestsPerSecond(), 1);
@@ -114,9 +114,9 @@ describe('the statistics of a backend', () => {
     assert.equal(statistics.requestsPerSecond(), 0);
     assert.equal(statistics.errors(), 60);
     for (let count = 1; count <= 100; count++) {
-      statistics.observe({ firstTokenMs: count, error: null });
+      statistics.observe({ firstTokenMs: count, work: null, error: null });
     }
-    statistics.observe({ firstTokenMs: null, error: null });
+    statistics.observe({ firstTokenMs: null, work: null, error: null });
     assert.equal(statistics.firstTokenMs(), 50);
     clock.turn(240_000);
     assert.equal(statistics.errors(), 0);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { memberTexts } from '#http/body/json.ts';
-import type { EngineChunk, Task, WireEvents } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import { toRequestBody } from '#inference/engines/upstream/request-body.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
@@ -16,7 +16,8 @@ import {
   Transcript,
   toContinuation,
 } from '#inference/serving/continuation.ts';
-import { parseEvents, toWireEvents } from '#inference/wire.ts';
+import { parseEvents, toWireEvents } from '#inference/wire/envelope.ts';
+import type { EngineChunk, WireEvents } from '#inference/wire/response.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
 const hello = { role: 'user', content: 'Hello' } as const;

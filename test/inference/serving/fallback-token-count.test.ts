@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, it, type TestContext } from 'node:test';
-import type { Task, Usage } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import { countWords } from '#inference/engines/scripted/script.ts';
 import { createUpstreamEngine } from '#inference/engines/upstream/upstream.ts';
 import { createTokenCounts } from '#inference/engines/upstream/usage.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import { createLlama3Counter } from '#inference/models/tokens.ts';
 import { createFallbackTokenCounts } from '#inference/serving/fallback-token-count.ts';
+import type { Usage } from '#inference/wire/response.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 import {
   type GatewayOptions,

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import type { Call, Engine, EngineChunk, Task, Usage } from '#inference/engine.ts';
-import { foldChunks } from '#inference/fold.ts';
+import type { Call, Engine, Task } from '#inference/engine.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
+import type { EngineChunk, Usage } from '#inference/wire/response.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 
 const reason = new Error('The client left');

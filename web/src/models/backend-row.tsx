@@ -115,6 +115,8 @@ export function toState(backend: BackendView): { tone: Tone; word: string } {
   if (backend.health === 'healthy' && backend.reason !== null) {
     return { tone: 'warning', word: 'last check failed' };
   }
+  if (backend.health === 'healthy' && backend.slowness !== null)
+    return { tone: 'warning', word: `slow, ${backend.slowness}× its peers’ time` };
   if (backend.health === 'healthy') return { tone: 'good', word: 'healthy' };
   if (backend.health === 'probation') return { tone: 'warning', word: 'retrying' };
   const retry = backend.retry_at === null ? null : Date.parse(backend.retry_at);

@@ -10,18 +10,12 @@ import { createServer } from '#http/node-http.ts';
 import { createEventStreams, type EventStreams, eventStreamHeaders } from '#http/sse.ts';
 import { writeEmbeddings } from '#inference/apis/embeddings/computation.ts';
 import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
-import {
-  type Call,
-  newUsage,
-  noUsage,
-  type Task,
-  type Usage,
-  WrittenResponse,
-} from '#inference/engine.ts';
+import type { Call, Task } from '#inference/engine.ts';
 import type { InProcessEngine } from '#inference/engines/local/in-process.ts';
 import { inferenceErrorFormat, internalError, toInferenceError } from '#inference/errors.ts';
 import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
-import { newEnvelope } from '#inference/wire.ts';
+import { newEnvelope } from '#inference/wire/envelope.ts';
+import { newUsage, noUsage, type Usage, WrittenResponse } from '#inference/wire/response.ts';
 import { readBounded } from '#lib/async/read-bounded.ts';
 import { conflict, invalidCredentials, Refusal, tooLarge, unknownUrl } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';

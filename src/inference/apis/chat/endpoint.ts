@@ -7,10 +7,11 @@ import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { created, messages, model, text, usage } from '#inference/apis/example-values.ts';
 import { OpenAiStream, showsUsage, toOpenAiFormat } from '#inference/apis/openai-format.ts';
 import { chatResponses } from '#inference/apis/response-schemas.ts';
-import type { EngineChunk, EngineResponse, Task, WireEvents } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import { type ChatMessage, ChatRequest } from '#inference/schema.ts';
 import type { ResponseFormat } from '#inference/serving/response-format.ts';
-import { parseEvents, toWireEvents } from '#inference/wire.ts';
+import { parseEvents, toWireEvents } from '#inference/wire/envelope.ts';
+import type { EngineChunk, EngineResponse, WireEvents } from '#inference/wire/response.ts';
 
 export const chatEndpoint = defineEndpoint({
   url: '/v1/chat/completions',

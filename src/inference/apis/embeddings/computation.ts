@@ -1,10 +1,10 @@
 // What an endpoint for embeddings computes, whichever API it belongs to.
 
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import { type Usage, WrittenResponse } from '#inference/engine.ts';
 import { invalidRequest } from '#inference/errors.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { Computation } from '#inference/serving/response-format.ts';
+import { type Usage, WrittenResponse } from '#inference/wire/response.ts';
 
 interface EmbeddedTexts {
   readonly vectors: readonly Float32Array[];

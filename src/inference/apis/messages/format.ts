@@ -1,20 +1,20 @@
 // Writes responses of the Messages API: whole, and as a stream of events.
 
 import { readOutput, toArguments } from '#inference/choice-output.ts';
+import type { Envelope } from '#inference/engine.ts';
+import type { InferenceError } from '#inference/errors.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
 import {
   type ChatChoice,
   type ChatChoiceDelta,
   type EngineChunk,
   type EngineResponse,
-  type Envelope,
   type FinishReason,
   noUsage,
   type Usage,
   type WireEvents,
-} from '#inference/engine.ts';
-import type { InferenceError } from '#inference/errors.ts';
-import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
-import { parseText, TextEvents } from '#inference/text-events.ts';
+} from '#inference/wire/response.ts';
+import { parseText, TextEvents } from '#inference/wire/text-events.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { BlockWriter, toEvent } from './blocks.ts';
 import { messagesErrorFormat, toErrorBody } from './errors.ts';

@@ -1,21 +1,21 @@
 // Ollama's form of a response: one JSON object per line. Tool calls are sent whole, with their arguments as an object.
 
 import { readOutput, toArguments } from '#inference/choice-output.ts';
+import type { Envelope } from '#inference/engine.ts';
+import type { InferenceError } from '#inference/errors.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
+import { chunksOf } from '#inference/wire/envelope.ts';
+import { addToolCall, type ToolCallsByIndex } from '#inference/wire/fold.ts';
 import type {
   ChatChoice,
   ChatChoiceDelta,
   CompletionChoice,
   EngineChunk,
-  Envelope,
   FinishReason,
   ToolCall,
   Usage,
   WireEvents,
-} from '#inference/engine.ts';
-import type { InferenceError } from '#inference/errors.ts';
-import { addToolCall, type ToolCallsByIndex } from '#inference/fold.ts';
-import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
-import { chunksOf } from '#inference/wire.ts';
+} from '#inference/wire/response.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { ollamaErrorFormat } from './errors.ts';
 

@@ -4,8 +4,8 @@
 
 import type { Generation } from '#inference/apis/endpoint.ts';
 import { toInputItems, toTask } from '#inference/apis/responses/request/to-task.ts';
-import type { ChatChoice } from '#inference/engine.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
+import type { ChatChoice } from '#inference/wire/response.ts';
 import { toResponseUsage } from './response-object.ts';
 import type { CompactedResponse, CompactRequest, InputItem } from './schema.ts';
 import type { Sealer } from './sealer.ts';

@@ -2,17 +2,17 @@
 
 import { wantsLogprobs } from '#inference/apis/responses/request/to-task.ts';
 import type { ToolSet } from '#inference/apis/responses/request/tools.ts';
+import type { Envelope } from '#inference/engine.ts';
+import { type InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
 import type {
   ChatChoice,
   ChatChoiceDelta,
   EngineChunk,
-  Envelope,
   Usage,
   WireEvents,
-} from '#inference/engine.ts';
-import { type InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
-import type { ResponseFormat, StreamFormat } from '#inference/serving/response-format.ts';
-import { TextEvents } from '#inference/text-events.ts';
+} from '#inference/wire/response.ts';
+import { TextEvents } from '#inference/wire/text-events.ts';
 import type { Clock } from '#lib/clock.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { EventWriter } from './events.ts';

@@ -4,8 +4,8 @@
 import { OpenCall, toCallItem } from '#inference/apis/responses/request/calls.ts';
 import type { ToolSet } from '#inference/apis/responses/request/tools.ts';
 import { type CallPiece, readOutput } from '#inference/choice-output.ts';
-import type { ChatChoiceDelta, ChatLogprobs, FinishReason } from '#inference/engine.ts';
-import { parseText } from '#inference/text-events.ts';
+import type { ChatChoiceDelta, ChatLogprobs, FinishReason } from '#inference/wire/response.ts';
+import { parseText } from '#inference/wire/text-events.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { type EventWriter, toHead } from './events.ts';
 import type {

@@ -1,7 +1,7 @@
 // The response object: what the request asked for, and what came of it.
 
-import type { FinishReason, Usage } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
+import type { FinishReason, Usage } from '#inference/wire/response.ts';
 import type { ResponseObject, ResponseRequest, ResponseUsage } from './schema.ts';
 
 /** A response that has just begun. */

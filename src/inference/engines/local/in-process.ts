@@ -6,9 +6,7 @@ import type { Cancellation } from '#http/client-disconnect.ts';
 import {
   type Call,
   type Engine,
-  type EngineChunk,
   EngineError,
-  type EngineResponse,
   type PoolingCall,
   type Task,
 } from '#inference/engine.ts';
@@ -22,8 +20,9 @@ import {
   createChunkStream,
 } from '#inference/engines/local/parent/chunk-stream.ts';
 import { chooseGrammar } from '#inference/engines/local/parent/grammar-choice.ts';
-import { foldChunks } from '#inference/fold.ts';
 import type { Embeddings, PoolingTask } from '#inference/pooling.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
+import type { EngineChunk, EngineResponse } from '#inference/wire/response.ts';
 import { createOpenRequests, type OpenRequests } from './open-requests.ts';
 import type { Answer, ChildOptions, ModelInfo, Question } from './protocol.ts';
 

@@ -1,8 +1,9 @@
 // The messages between the engine (parent process) and the model's child process, and the types they carry. All
 // chunks of one batch travel in one message. Neither process imports anything else of the other.
 
-import type { EngineChunk, EngineFailure, Task, Usage } from '#inference/engine.ts';
+import type { EngineFailure, Task } from '#inference/engine.ts';
 import type { ModelKind, PoolingTask, TokenizeTask, Tokens } from '#inference/pooling.ts';
+import type { EngineChunk, Usage } from '#inference/wire/response.ts';
 
 export type ToChild =
   | { kind: 'load'; options: ChildOptions }

@@ -1,12 +1,13 @@
 // Embeddings and reranking by a server with OpenAI's and Jina's API. A large request is sent in several, so that no
 // response is so large that reading it holds up other requests.
 
-import { type Engine, EngineError, newUsage, type PoolingCall } from '#inference/engine.ts';
+import { type Engine, EngineError, type PoolingCall } from '#inference/engine.ts';
 import {
   type BufferedResponse,
   fetchWhole,
 } from '#inference/engines/upstream/plain/buffered-response.ts';
 import { type EmbedTask, maxTokensOf, type PoolingTask } from '#inference/pooling.ts';
+import { newUsage } from '#inference/wire/response.ts';
 import { orUnreadable, toFailure, unavailable } from './failures.ts';
 import type { UpstreamServer } from './servers.ts';
 import type { UpstreamClient } from './upstream-client.ts';

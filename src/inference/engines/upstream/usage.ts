@@ -3,16 +3,8 @@
 // here instead, as if none were reported.
 
 import { isText } from '#inference/content-parts.ts';
-import {
-  countChoices,
-  countPrompts,
-  newUsage,
-  type Task,
-  toMaxTokens,
-  type Usage,
-  type WireEvents,
-  withCounts,
-} from '#inference/engine.ts';
+import { countChoices, countPrompts, type Task, toMaxTokens } from '#inference/engine.ts';
+import { newUsage, type Usage, type WireEvents, withCounts } from '#inference/wire/response.ts';
 import { textOf } from '#lib/json-members.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
 

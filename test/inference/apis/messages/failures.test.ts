@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import type { EventStream } from '#http/sse.ts';
 import { createMessagesFormat } from '#inference/apis/messages/format.ts';
 import type { Delivery } from '#inference/delivery.ts';
-import type { Usage } from '#inference/engine.ts';
 import { OutgoingStream, type StreamedRequest } from '#inference/serving/outgoing-stream.ts';
+import type { Usage } from '#inference/wire/response.ts';
 import { gatewayModel, startGateway } from '#test/support/gateway.ts';
 import { parseMessageEvents, readMessage } from '#test/support/messages-events.ts';
 

@@ -5,9 +5,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { createMessagesFormat } from '#inference/apis/messages/format.ts';
 import type { MessagesRequest } from '#inference/apis/messages/schema.ts';
-import type { ChatChoiceDelta, EngineChunk, Envelope, Usage } from '#inference/engine.ts';
+import type { Envelope } from '#inference/engine.ts';
 import { contextLengthExceeded, InferenceError } from '#inference/errors.ts';
-import { toWireEvents } from '#inference/wire.ts';
+import { toWireEvents } from '#inference/wire/envelope.ts';
+import type { ChatChoiceDelta, EngineChunk, Usage } from '#inference/wire/response.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
 import {
   parseMessageEvents,

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { createMessagesFormat } from '#inference/apis/messages/format.ts';
 import { type Message, MessagesRequest } from '#inference/apis/messages/schema.ts';
 import { toTask } from '#inference/apis/messages/translate.ts';
-import type { ChatChoice } from '#inference/engine.ts';
+import type { ChatChoice } from '#inference/wire/response.ts';
 import { createValidator } from '#lib/schema/validator.ts';
 
 const base = { model: 'agent', max_tokens: 32_000 };

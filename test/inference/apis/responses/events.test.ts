@@ -10,10 +10,10 @@ import type {
   ResponseObject,
   ResponseRequest,
 } from '#inference/apis/responses/schema.ts';
-import type { ChatChoice, ChatChoiceDelta, EngineChunk, Usage } from '#inference/engine.ts';
 import { InferenceError } from '#inference/errors.ts';
-import { foldChunks } from '#inference/fold.ts';
-import { toWireEvents } from '#inference/wire.ts';
+import { toWireEvents } from '#inference/wire/envelope.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
+import type { ChatChoice, ChatChoiceDelta, EngineChunk, Usage } from '#inference/wire/response.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { checkResponseEvents, parseResponseEvents, textOf } from '#test/support/response-events.ts';

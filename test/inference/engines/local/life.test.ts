@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, describe, test } from 'node:test';
-import type { EngineError, Usage } from '#inference/engine.ts';
+import type { EngineError } from '#inference/engine.ts';
+import type { Usage } from '#inference/wire/response.ts';
 import {
   call,
   chat,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import type { EngineError } from '#inference/engine.ts';
-import { foldChunks } from '#inference/fold.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
 import {
   call,
   chat,

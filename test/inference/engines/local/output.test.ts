@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import type { ChatChoiceDelta, EngineError } from '#inference/engine.ts';
+import type { EngineError } from '#inference/engine.ts';
 import { findStop } from '#inference/engines/local/child/output/stop-strings.ts';
+import type { ChatChoiceDelta } from '#inference/wire/response.ts';
 import {
   call,
   chat,

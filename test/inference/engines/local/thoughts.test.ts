@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import type { ChatChoiceDelta } from '#inference/engine.ts';
 import {
   createChatOutput,
   createThoughtOutput,
@@ -13,6 +12,7 @@ import {
   toChatPrompt,
 } from '#inference/engines/local/child/prompt/chat-template.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
+import type { ChatChoiceDelta } from '#inference/wire/response.ts';
 import {
   call,
   chat,

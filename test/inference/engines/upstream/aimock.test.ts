@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { LLMock } from '@copilotkit/aimock';
-import type { Engine, EngineResponse, Usage } from '#inference/engine.ts';
+import type { Engine } from '#inference/engine.ts';
 import { createUpstreamEngine } from '#inference/engines/upstream/upstream.ts';
-import { foldChunks } from '#inference/fold.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
+import type { EngineResponse, Usage } from '#inference/wire/response.ts';
 import { chat, weatherTool } from '#test/support/builtin.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 import { upstreamOptions } from '#test/support/upstream.ts';

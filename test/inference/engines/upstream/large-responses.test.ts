@@ -3,19 +3,14 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { type TestContext, test } from 'node:test';
-import {
-  EngineError,
-  type EngineResponse,
-  type Task,
-  type Usage,
-  WrittenResponse,
-} from '#inference/engine.ts';
+import { EngineError, type Task } from '#inference/engine.ts';
 import { createResponseThread } from '#inference/engines/upstream/plain/response-thread.ts';
 import {
   createUpstreamEngine,
   type UpstreamOptions,
 } from '#inference/engines/upstream/upstream.ts';
-import { toResponse } from '#inference/wire.ts';
+import { toResponse } from '#inference/wire/envelope.ts';
+import { type EngineResponse, type Usage, WrittenResponse } from '#inference/wire/response.ts';
 import { systemClock } from '#lib/clock.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { startGateway } from '#test/support/gateway.ts';

@@ -9,9 +9,9 @@ import { readResponse } from '#inference/engines/upstream/plain/parse-response.t
 import { EventRewriter } from '#inference/engines/upstream/stream/event-rewriter.ts';
 import { EventTemplates } from '#inference/engines/upstream/stream/event-template.ts';
 import { createTokenCounts, toUsage } from '#inference/engines/upstream/usage.ts';
-import { foldChunks } from '#inference/fold.ts';
 import { splitThought, type ThinkTags } from '#inference/think-tags.ts';
-import { chunksOf } from '#inference/wire.ts';
+import { chunksOf } from '#inference/wire/envelope.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { newTrust } from '#test/support/upstream.ts';

@@ -4,11 +4,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { EngineError, type Task, type Usage } from '#inference/engine.ts';
+import { EngineError, type Task } from '#inference/engine.ts';
 import { EventRewriter } from '#inference/engines/upstream/stream/event-rewriter.ts';
 import { EventTemplates } from '#inference/engines/upstream/stream/event-template.ts';
 import { createTokenCounts } from '#inference/engines/upstream/usage.ts';
 import type { ChatRequest } from '#inference/schema.ts';
+import type { Usage } from '#inference/wire/response.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { newTrust } from '#test/support/upstream.ts';

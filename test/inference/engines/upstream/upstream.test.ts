@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { memberTexts, parseJson } from '#http/body/json.ts';
-import type { CompletionChoice, Engine, Task, Usage } from '#inference/engine.ts';
+import type { Engine, Task } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
 import { parseResponse } from '#inference/engines/upstream/plain/parse-response.ts';
 import { toRequestBody } from '#inference/engines/upstream/request-body.ts';
@@ -17,6 +17,7 @@ import {
   type UpstreamOptions,
 } from '#inference/engines/upstream/upstream.ts';
 import { toInferenceError } from '#inference/errors.ts';
+import type { CompletionChoice, Usage } from '#inference/wire/response.ts';
 import { chat, completion } from '#test/support/builtin.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 import { gatewayModel, startGateway } from '#test/support/gateway.ts';

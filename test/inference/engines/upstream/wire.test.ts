@@ -8,12 +8,13 @@ import { createServer as createRawServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { gzipSync } from 'node:zlib';
-import type { EngineChunk, Task } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import {
   createUpstreamEngine,
   probeUpstream,
   type UpstreamOptions,
 } from '#inference/engines/upstream/upstream.ts';
+import type { EngineChunk } from '#inference/wire/response.ts';
 import { certificate, certificateKey } from '#test/support/certificate.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 import { listen } from '#test/support/listen.ts';

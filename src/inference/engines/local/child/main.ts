@@ -1,7 +1,7 @@
 // The entry point of the child process: one model with its own event loop and thread pool. The API process survives
 // whatever ends this process; when the API process dies, this one exits.
 
-import { EngineError, type Usage } from '#inference/engine.ts';
+import { EngineError } from '#inference/engine.ts';
 import type { PoolingOutput } from '#inference/engines/local/child/pooling/pooler.ts';
 import type {
   RequestEvent,
@@ -9,6 +9,7 @@ import type {
   ToParent,
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
+import type { Usage } from '#inference/wire/response.ts';
 import { shareCompileCache } from '#lib/computer/compile-cache.ts';
 import { yieldMemory, yieldProcessor } from '#lib/computer/process-rank.ts';
 import { type LoadedModel, loadModel } from './load.ts';

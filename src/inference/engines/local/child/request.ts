@@ -1,6 +1,6 @@
 // One request from start to end: its prompts and choices go to the scheduler, and its usage is counted.
 
-import { newUsage, type Task, type Usage } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import { type BestOf, createBestOf } from '#inference/engines/local/child/output/best-of.ts';
 import {
   buildChoice,
@@ -10,6 +10,7 @@ import {
 import { createPromptScores } from '#inference/engines/local/child/prompt/prompt-scores.ts';
 import { type Prompt, toPrompts } from '#inference/engines/local/child/prompt/prompts.ts';
 import type { RequestContext } from '#inference/engines/local/protocol.ts';
+import { newUsage, type Usage } from '#inference/wire/response.ts';
 import type { Binding, Grammar } from './binding.ts';
 import {
   bestOfBelowN,

@@ -1,9 +1,10 @@
 // The parts of a loaded model that requests are served with, and where a request's output goes.
 
-import type { EngineChunk, Task, Usage } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import type { Scorer } from '#inference/engines/local/child/output/logprobs.ts';
 import type { ChatTemplate } from '#inference/engines/local/child/prompt/chat-template.ts';
 import type { ChildOptions, RequestContext } from '#inference/engines/local/protocol.ts';
+import type { EngineChunk, Usage } from '#inference/wire/response.ts';
 import type { Binding } from './binding.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Vocabulary } from './vocabulary.ts';

@@ -2,13 +2,7 @@
 // aborts, their wait times out or the child exits.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
-import {
-  type EngineChunk,
-  EngineError,
-  toEngineError,
-  toOverloaded,
-  type Usage,
-} from '#inference/engine.ts';
+import { EngineError, toEngineError, toOverloaded } from '#inference/engine.ts';
 import type {
   Answer,
   ChildLoad,
@@ -16,6 +10,7 @@ import type {
   ToParent,
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
+import type { EngineChunk, Usage } from '#inference/wire/response.ts';
 import {
   BoundedFairQueue,
   type QueueItem,

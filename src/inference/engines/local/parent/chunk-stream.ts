@@ -1,7 +1,7 @@
 // Buffers chunks between the child that sends them and the consumer that reads them. It holds at most what one request
 // may generate.
 
-import type { EngineChunk } from '#inference/engine.ts';
+import type { EngineChunk } from '#inference/wire/response.ts';
 
 export interface ChunkStream extends AsyncIterable<EngineChunk> {
   push(chunk: EngineChunk): void;

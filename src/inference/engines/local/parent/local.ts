@@ -3,14 +3,7 @@
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { findConstraint } from '#inference/constraint.ts';
-import type {
-  Call,
-  Engine,
-  EngineChunk,
-  EngineResponse,
-  PoolingCall,
-  Task,
-} from '#inference/engine.ts';
+import type { Call, Engine, PoolingCall, Task } from '#inference/engine.ts';
 import type { GrammarCompiler } from '#inference/engines/local/grammar-thread/grammar-compiler.ts';
 import {
   type Answer,
@@ -21,8 +14,9 @@ import {
   type Question,
   type RequestLimits,
 } from '#inference/engines/local/protocol.ts';
-import { foldChunks } from '#inference/fold.ts';
 import type { Embeddings, PoolingTask } from '#inference/pooling.ts';
+import { foldChunks } from '#inference/wire/fold.ts';
+import type { EngineChunk, EngineResponse } from '#inference/wire/response.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 import { type ChildRequests, createChildRequests } from './child-requests.ts';
 import { type ChunkStream, createChunkStream } from './chunk-stream.ts';

@@ -1,13 +1,7 @@
 // Parses a plain response of an upstream and adds the members that the API contract requires and some servers leave
 // out. Members that a server adds are kept.
 
-import type {
-  ChatChoice,
-  CompletionChoice,
-  EngineResponse,
-  Task,
-  Usage,
-} from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import { formScores, nameStop } from '#inference/engines/upstream/choices.ts';
 import {
   brokenOff,
@@ -29,6 +23,12 @@ import {
 } from '#inference/engines/upstream/usage.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
 import type { ThinkTags } from '#inference/think-tags.ts';
+import type {
+  ChatChoice,
+  CompletionChoice,
+  EngineResponse,
+  Usage,
+} from '#inference/wire/response.ts';
 import { isMembers, type Members } from '#lib/json-members.ts';
 import type { BufferedResponse } from './buffered-response.ts';
 

@@ -7,8 +7,6 @@ import {
   type Envelope,
   type Task,
   toEngineError,
-  type Usage,
-  WrittenResponse,
 } from '#inference/engine.ts';
 import {
   describeType,
@@ -18,6 +16,7 @@ import {
 import type { UpstreamRefusal } from '#inference/engines/upstream/refusal-body.ts';
 import { generatedOnly } from '#inference/engines/upstream/usage.ts';
 import { estimateTokensOf } from '#inference/models/tokens.ts';
+import { type Usage, WrittenResponse } from '#inference/wire/response.ts';
 import { type JobLimits, JobThread, JobTooLarge } from '#lib/async/job-thread.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { BufferedResponse } from './buffered-response.ts';

@@ -1,11 +1,11 @@
 // The entry point of the thread that reads large responses, one at a time.
 
 import { parentPort } from 'node:worker_threads';
-import type { EngineResponse } from '#inference/engine.ts';
 import { orUnreadable } from '#inference/engines/upstream/failures.ts';
 import type { UpstreamRefusal } from '#inference/engines/upstream/refusal-body.ts';
 import { toText } from '#inference/engines/upstream/usage.ts';
-import { splitResponse } from '#inference/wire.ts';
+import { splitResponse } from '#inference/wire/envelope.ts';
+import type { EngineResponse } from '#inference/wire/response.ts';
 import { ready } from '#lib/async/thread.ts';
 import { readResponse } from './parse-response.ts';
 import { maxCountedLength, type ResponseJob, type ResponseResult } from './response-thread.ts';

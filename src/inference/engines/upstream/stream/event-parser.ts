@@ -1,6 +1,6 @@
 // Parses the events that no template matches: the first of a stream, its end, usage, errors, comments.
 
-import type { Call, EngineError, Task, Usage } from '#inference/engine.ts';
+import type { Call, EngineError, Task } from '#inference/engine.ts';
 import {
   type CallNumbers,
   type ChoiceProgress,
@@ -21,6 +21,7 @@ import {
 } from '#inference/engines/upstream/failures.ts';
 import { isEmptyDelta, type StreamReasoning } from '#inference/engines/upstream/reasoning.ts';
 import { Tally, toText, toUsage, type UsageCheck } from '#inference/engines/upstream/usage.ts';
+import type { Usage } from '#inference/wire/response.ts';
 import { isMembers, type Members } from '#lib/json-members.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
 import {

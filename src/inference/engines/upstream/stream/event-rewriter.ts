@@ -1,11 +1,12 @@
 // Turns an upstream's server-sent events into Millrace's: splits the stream into events, rewrites most of them by
 // template and parses the others. Works on byte strings, so that characters split across packets are whole again.
 
-import type { Call, EngineError, Task, Usage, WireEvents } from '#inference/engine.ts';
+import type { Call, EngineError, Task } from '#inference/engine.ts';
 import { CallNumbers, ChoiceProgress } from '#inference/engines/upstream/choices.ts';
 import { orUnreadable, unavailable } from '#inference/engines/upstream/failures.ts';
 import { StreamReasoning } from '#inference/engines/upstream/reasoning.ts';
 import type { GeneratedCount, UsageCheck } from '#inference/engines/upstream/usage.ts';
+import type { Usage, WireEvents } from '#inference/wire/response.ts';
 import { EventParser, readData } from './event-parser.ts';
 import {
   type EventTemplates,

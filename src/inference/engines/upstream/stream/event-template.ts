@@ -5,14 +5,15 @@
 // CPU if the chunks arrive together, and 1.2 to 1.7 times if each has a packet
 // (`bench/upstream.ts`).
 
-import type { Envelope, Task, WireEvents } from '#inference/engine.ts';
+import type { Envelope, Task } from '#inference/engine.ts';
 import type { CallNumbers, ChoiceProgress } from '#inference/engines/upstream/choices.ts';
 import {
   mayNameThought,
   namesThought,
   type StreamReasoning,
 } from '#inference/engines/upstream/reasoning.ts';
-import { toChunkOpening } from '#inference/wire.ts';
+import { toChunkOpening } from '#inference/wire/envelope.ts';
+import type { WireEvents } from '#inference/wire/response.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { isClosing, isOpening, quote, skipString } from '#lib/memory/json-text.ts';
 

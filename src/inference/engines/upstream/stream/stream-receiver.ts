@@ -4,11 +4,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ResponseHandler } from '#http/client/response-handler.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
-import type { Call, ResponseStream, TakeItem, Task, WireEvents } from '#inference/engine.ts';
+import type { Call, ResponseStream, TakeItem, Task } from '#inference/engine.ts';
 import { describeType, toFailure, unavailable } from '#inference/engines/upstream/failures.ts';
 import { BoundedBody } from '#inference/engines/upstream/plain/buffered-response.ts';
 import type { UpstreamRequest } from '#inference/engines/upstream/upstream-client.ts';
 import { generatedOnly } from '#inference/engines/upstream/usage.ts';
+import type { WireEvents } from '#inference/wire/response.ts';
 import { EventRewriter, type StreamCounting } from './event-rewriter.ts';
 import type { EventTemplates } from './event-template.ts';
 

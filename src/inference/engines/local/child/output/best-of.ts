@@ -1,7 +1,7 @@
 // The choices of one prompt on their way out. If more candidates are generated than choices returned (`best_of`), they
 // are held until the best are known; otherwise they pass through.
 
-import type { ChatChoiceDelta, CompletionChoice } from '#inference/engine.ts';
+import type { ChatChoiceDelta, CompletionChoice } from '#inference/wire/response.ts';
 
 type AnyChoice = ChatChoiceDelta | CompletionChoice;
 

@@ -1,7 +1,7 @@
 // Builds one choice of a request from the request's fields: its sampling rules, its grammar and the form of its output.
 
 import { randomInt } from 'node:crypto';
-import type { ChatChoiceDelta, CompletionChoice, Task } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import type { Grammar } from '#inference/engines/local/child/binding.ts';
 import type { Generation, SharedPrompt } from '#inference/engines/local/child/generation.ts';
 import { forcesCall } from '#inference/engines/local/child/prompt/chat-template.ts';
@@ -10,6 +10,7 @@ import type { Prompt } from '#inference/engines/local/child/prompt/prompts.ts';
 import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
 import { type RequestContext, toolCallOpening } from '#inference/engines/local/protocol.ts';
 import type { ThinkTags } from '#inference/think-tags.ts';
+import type { ChatChoiceDelta, CompletionChoice } from '#inference/wire/response.ts';
 import type { CandidateOutput } from './best-of.ts';
 import { createChatOutput, createThoughtOutput } from './chat-output.ts';
 import { type ChoiceOutput, createChoice } from './choice.ts';

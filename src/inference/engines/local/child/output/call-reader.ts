@@ -1,6 +1,6 @@
 // Reads one {"name": ..., "arguments": {...}} object while it is written, without waiting for its end.
 
-import type { ToolCallDelta } from '#inference/engine.ts';
+import type { ToolCallDelta } from '#inference/wire/response.ts';
 
 export interface CallReading {
   /** The text after the object. */

@@ -1,8 +1,8 @@
 // A choice as chat deltas: the role first, then thoughts, content and tool calls as they come, the finish reason last.
 
-import type { ChatChoiceDelta, ToolCallDelta } from '#inference/engine.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import { type ThinkTags, ThoughtSplitter } from '#inference/think-tags.ts';
+import type { ChatChoiceDelta, ToolCallDelta } from '#inference/wire/response.ts';
 import type { ChoiceOutput, PlacedToken } from './choice.ts';
 import type { LazyGrammar } from './lazy-grammar.ts';
 import { toChatEntry } from './logprobs.ts';

@@ -1,9 +1,9 @@
 // One choice of a response while it is generated: it samples tokens, decides when it ends, and passes on text that is
 // certain together with the scores of the tokens it came from.
 
-import type { FinishReason } from '#inference/engine.ts';
 import type { Generation, SharedPrompt } from '#inference/engines/local/child/generation.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
+import type { FinishReason } from '#inference/wire/response.ts';
 import type { ScoredToken, Scorer } from './logprobs.ts';
 import type { SamplingRules, TokenSampler } from './sampling.ts';
 import { countCharacters, createTextStream, type TextStream } from './stop-strings.ts';

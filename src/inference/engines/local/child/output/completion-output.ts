@@ -1,7 +1,11 @@
 // A choice as completion text, after the prompt if the request asks for an echo.
 
-import type { CompletionChoice, CompletionLogprobs, PromptLogprob } from '#inference/engine.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
+import type {
+  CompletionChoice,
+  CompletionLogprobs,
+  PromptLogprob,
+} from '#inference/wire/response.ts';
 import type { ChoiceOutput, PlacedToken } from './choice.ts';
 import { type ScoredToken, toCompletionName, toCompletionTop } from './logprobs.ts';
 import { countCharacters } from './stop-strings.ts';

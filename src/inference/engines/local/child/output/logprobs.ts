@@ -1,9 +1,9 @@
 // Log-probabilities of the model's own distribution, before temperature, filters and grammars. They are read by
 // sampling the same logits a second time with plain samplers.
 
-import type { ChatLogprobs, PromptLogprob, TokenLogprob } from '#inference/engine.ts';
 import type { Binding, RawSampler } from '#inference/engines/local/child/binding.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
+import type { ChatLogprobs, PromptLogprob, TokenLogprob } from '#inference/wire/response.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 
 export interface ScoredToken {

@@ -2,9 +2,9 @@
 // character, so a chunk boundary may be anywhere.
 
 import { randomInt } from 'node:crypto';
-import type { ToolCallDelta } from '#inference/engine.ts';
 import { toolCallClosing, toolCallOpening } from '#inference/engines/local/protocol.ts';
 import { heldLength } from '#inference/held-length.ts';
+import type { ToolCallDelta } from '#inference/wire/response.ts';
 import { CallReader } from './call-reader.ts';
 
 export interface ToolCallOutput {

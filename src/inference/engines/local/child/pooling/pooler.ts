@@ -1,12 +1,12 @@
 // Computes the vectors of embedding requests and the scores of rerank requests, one text at a time: callers take turns,
 // and a request that is cancelled stops after the text that is being read.
 
-import { newUsage, type Usage } from '#inference/engine.ts';
 import type { Binding } from '#inference/engines/local/child/binding.ts';
 import { tooManyWaitingPromptTokens } from '#inference/engines/local/child/errors.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import type { PoolingContext } from '#inference/engines/local/protocol.ts';
 import type { PoolingTask } from '#inference/pooling.ts';
+import { newUsage, type Usage } from '#inference/wire/response.ts';
 import { FairQueue } from '#lib/async/fair-queue.ts';
 import { toPooledTexts } from './pooled-texts.ts';
 

@@ -1,13 +1,14 @@
 // Collects the log-probability of each prompt token while the prompt is read, for `echo` with `logprobs` and for
 // `prompt_logprobs`.
 
-import type { PromptLogprob, Task } from '#inference/engine.ts';
+import type { Task } from '#inference/engine.ts';
 import type { EchoedToken } from '#inference/engines/local/child/output/completion-output.ts';
 import {
   type ScoredToken,
   toPromptLogprobs,
 } from '#inference/engines/local/child/output/logprobs.ts';
 import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
+import type { PromptLogprob } from '#inference/wire/response.ts';
 import type { Prompt } from './prompts.ts';
 
 export interface PromptScores {

@@ -1,5 +1,6 @@
 // Folds a stream's chunks into the plain response, so that both have the same content.
 
+import type { Task } from '#inference/engine.ts';
 import type {
   ChatChoice,
   ChatChoiceDelta,
@@ -8,11 +9,10 @@ import type {
   CompletionLogprobs,
   EngineChunk,
   EngineResponse,
-  Task,
   ToolCall,
   ToolCallDelta,
   Usage,
-} from './engine.ts';
+} from './response.ts';
 
 /** Throws if the stream ended without a finish reason, because the response is then incomplete. */
 export function foldChunks(kind: Task['kind'], chunks: Iterable<EngineChunk>): EngineResponse {

@@ -3,8 +3,8 @@
 // stream of 50 chunks costs the server 1.26 times the CPU in Responses, and 1.36 times in Messages (`bench/cpu.ts`).
 
 import { fromBytes } from '#lib/memory/byte-string.ts';
-import type { ChatChoiceDelta, EngineChunk, WireEvents } from './engine.ts';
-import { chunksOf } from './wire.ts';
+import { chunksOf } from './envelope.ts';
+import type { ChatChoiceDelta, EngineChunk, WireEvents } from './response.ts';
 
 export class TextEvents {
   /** What precedes and follows the text; empty until one such event was seen. */

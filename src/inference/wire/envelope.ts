@@ -2,16 +2,15 @@
 // them and chat clients receive them. It wraps an engine's response in an envelope: its id, its
 // time and the model's name.
 
+import type { Envelope, Task } from '#inference/engine.ts';
 import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
 import type {
   ChatChoiceDelta,
   CompletionChoice,
   EngineChunk,
   EngineResponse,
-  Envelope,
-  Task,
   WireEvents,
-} from './engine.ts';
+} from './response.ts';
 
 /** The id is `chat-` or `cmpl-` and the request's id, 32 hex digits as in the log and in usage (Seed 2.2, 2.4). */
 export function newEnvelope(
