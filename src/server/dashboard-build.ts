@@ -15,7 +15,7 @@ export interface DashboardBuild {
   findHelp(): string | null;
   /** Whether the build ended without anything to serve. */
   hasFailed(): boolean;
-  /** Starts the build if needed, and returns at once. */
+  /** Looks for the folders and starts the build if needed, once whatever runs now is done. */
   start(): void;
   stop(): void;
 }
@@ -27,14 +27,27 @@ export const webFolder = join(root, 'web');
 export const noncePlaceholder = '__NONCE__';
 
 export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
-  const folder = toBuildFolder();
-  const helpFolder = toHelpFolder();
-  let ready = isBuilt(folder);
+  // Named on first use: hashing the sources takes 25 ms, which a start need not wait for.
+  let named: { dashboard: string; help: string } | undefined;
+  const folders = () => (named ??= { dashboard: toBuildFolder(), help: toHelpFolder() });
+  let ready = false;
   let failed = false;
+  let waiting: NodeJS.Immediate | undefined;
   let child: ChildProcess | null = null;
 
-  function start() {
-    if (ready && isBuilt(helpFolder)) return;
+  function find() {
+    const { dashboard } = folders();
+    ready ||= isBuilt(dashboard);
+    return ready ? dashboard : null;
+  }
+
+  function findHelp() {
+    const { help } = folders();
+    return isBuilt(help) ? help : null;
+  }
+
+  function build() {
+    if (find() !== null && findHelp() !== null) return;
     // A machine that runs an engine has only what that needs.
     failed = !existsSync(webFolder);
     if (failed) return;
@@ -61,14 +74,16 @@ export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
   }
 
   return {
-    find() {
-      ready ||= isBuilt(folder);
-      return ready ? folder : null;
-    },
-    findHelp: () => (isBuilt(helpFolder) ? helpFolder : null),
+    find,
+    findHelp,
     hasFailed: () => failed,
-    start,
-    stop: () => child?.kill(),
+    start() {
+      waiting = setImmediate(build);
+    },
+    stop() {
+      clearImmediate(waiting);
+      child?.kill();
+    },
   };
 }
 

@@ -67,7 +67,7 @@ export interface StartOptions {
   ownsDataDir?: boolean;
   /** Less than the standard cost only in tests. */
   passwordCost?: PasswordCost;
-  /** Tests share one between the servers of a process: finding its folder takes 25 ms of a start. */
+  /** Tests share one between the servers of a process: finding its folder takes 25 ms. */
   dashboard?: DashboardBuild;
 }
 
