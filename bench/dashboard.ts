@@ -4,7 +4,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -117,8 +117,11 @@ async function startServer(upstream: string): Promise<{ server: ChildProcess; to
   let output = '';
   for await (const chunk of server.stdout) {
     output += chunk;
-    const token = /Set-?up link +\S+\/join\/(\S+)/i.exec(output)?.[1];
-    if (token !== undefined) return { server, token };
+    // The output is no terminal, so the link is in a file. Other lines follow this one.
+    const file = /Set-up link +in the file (.+)\n/.exec(output)?.[1];
+    if (file === undefined) continue;
+    const link = readFileSync(file, 'utf8').trim();
+    return { server, token: link.slice(link.lastIndexOf('/') + 1) };
   }
   throw new Error(`the server ended: ${output}`);
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { describeInBrowser, openPage } from '#test/support/browser.ts';
-import { findSetupLink } from '#test/support/dashboard.ts';
+import { readFirstSecret } from '#test/support/process.ts';
 
 const execute = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
@@ -44,7 +44,8 @@ describeInBrowser('the first start', () => {
   test('the page says that the dashboard is being prepared, once for all processes, then opens with the link’s secret', async () => {
     // Opened first: the build takes hardly longer than the browser needs to start.
     const { page, consoleErrors } = await openPage();
-    server = spawn(join(checkout, 'millrace'), ['serve', '--port', '0', '--data-dir', 'data'], {
+    const data = join(checkout, 'data');
+    server = spawn(join(checkout, 'millrace'), ['serve', '--port', '0', '--data-dir', data], {
       cwd: checkout,
       env: { PATH: process.env.PATH ?? '' },
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -57,7 +58,7 @@ describeInBrowser('the first start', () => {
     // As servers that start at the same time do. Each of them would build for ten seconds of CPU time.
     const build = () => execute(process.execPath, [join(checkout, 'web', 'build.ts')]);
     const others = Promise.all([build(), build()]);
-    const link = findSetupLink(table);
+    const link = readFirstSecret(table, 'Set-up link');
     const early = await page.goto(link);
     assert.equal(early?.status(), 503);
     assert.match((await early?.text()) ?? '', /being prepared/);

@@ -11,12 +11,13 @@ import type { HostChecks } from '#cloud/hosts/schema.ts';
 import { webFolder } from '#server/dashboard-build.ts';
 import { describeInBrowser, findViolations, noBrowser, openPage } from '#test/support/browser.ts';
 import { needsSandbox } from '#test/support/cloud/sandbox-programs.ts';
-import { findSetupLink, password, signInAsOwner, waitForHome } from '#test/support/dashboard.ts';
+import { password, signInAsOwner, waitForHome } from '#test/support/dashboard.ts';
 import { call, signIn } from '#test/support/installation.ts';
 import {
   callMillrace,
   makeFolder,
   type RunningProcess,
+  readFirstSecret,
   serveMillrace,
 } from '#test/support/process.ts';
 
@@ -41,7 +42,7 @@ describeInBrowser(
       const build = spawn(process.execPath, [join(webFolder, 'build.ts')], { stdio: 'inherit' });
       assert.deepEqual(await once(build, 'exit'), [0, null]);
       server = await serveMillrace(['--config', config], {}, 'pipe', nobody);
-      const token = findSetupLink(server.stdout()).split('/').at(-1);
+      const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
       cookie = await signIn(server.url, 'join', { token, email: 'owner@example.com' });
     });
 

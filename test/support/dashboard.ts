@@ -56,8 +56,6 @@ async function enter(page: Page, link: string, email: string): Promise<void> {
   await waitForHome(page);
 }
 
-export const findSetupLink = (output: string) => /Set-?up link +(\S+)/i.exec(output)?.[1] ?? '';
-
 /** Joins with a setup link or an invitation link, and waits for the home page. */
 export async function joinWith(page: Page, link: string, email: string): Promise<void> {
   await page.goto(link);
