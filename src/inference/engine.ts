@@ -37,6 +37,13 @@ export type Task =
   | { readonly kind: 'completion'; readonly body: CompletionRequest };
 
 /** The prompts of a completion, each a sequence of its own. The schema refuses lists of mixed types. */
+/**
+ * Tokens of a prompt that are no byte of the request: a chat template adds them, and some hold a
+ * system prompt. Reservations and the check of a server's counts must agree on it, or a response
+ * costs more than was reserved of a budget.
+ */
+export const maxTemplateTokens = 1024;
+
 export function toGivenPrompts({ prompt }: CompletionRequest): (string | number[])[] {
   if (typeof prompt === 'string') return [prompt];
   const isOne = typeof prompt[0] === 'number';

@@ -39,6 +39,7 @@ export function newBackend(
     outstanding: 0,
     taken: 0,
     pace: () => 1,
+    exceeded: () => {},
     health: createHealth(clock, { settings: () => settings, random: () => 1 }),
     observed,
     observe: (request) => observed.push(request),

@@ -28,6 +28,8 @@ export interface Reservation {
   readonly headers: readonly string[] | null;
   /** What another server needs to take it over; null if nothing is limited. */
   readonly ticket: Ticket | null;
+  /** What the request may cost at most; Infinity if nothing was limited when it was admitted. */
+  readonly maxCostNano: number;
   /** Reports what was used. Only the first call of `settle` and `leave` counts. */
   settle(used: Amount): void;
   /** Leaves it to the server that takes it over. */
@@ -59,6 +61,7 @@ const minAmount: Amount = Object.freeze({ tokens: 1, costNano: 0 });
 const unlimitedReservation: Reservation = Object.freeze({
   headers: null,
   ticket: null,
+  maxCostNano: Number.POSITIVE_INFINITY,
   ...nothingOpen,
 });
 
@@ -148,6 +151,10 @@ class LimitReservation implements Reservation {
     this.#open = open;
     this.ticket = ticket;
     this.headers = headers;
+  }
+
+  get maxCostNano(): number {
+    return this.ticket === emptyTicket ? Number.POSITIVE_INFINITY : this.ticket.costNano;
   }
 
   settle(used: Amount): void {

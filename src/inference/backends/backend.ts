@@ -3,6 +3,7 @@
 
 import type { Engine } from '#inference/engine.ts';
 import type { Work } from '#inference/routing/pace.ts';
+import type { Usage } from '#inference/wire/response.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 
 export interface Backend {
@@ -34,6 +35,8 @@ export interface Backend {
   taken: number;
   /** How long a unit of work takes it, in milliseconds; null if that is not known. See `routing/pace.ts`. */
   pace(): number | null;
+  /** Called if the usage that it reported would cost more than was reserved, which is all that is charged. */
+  exceeded(usage: Usage): void;
   /** Called once for each request, when it has ended. For statistics, not for health. */
   observe(request: Observation): void;
 }

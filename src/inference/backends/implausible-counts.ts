@@ -1,4 +1,4 @@
-// How often a backend reported token counts that can't be true, for the dashboard, the CLI, metrics and the log.
+// How often a backend reported token counts that can't be true, or more than were reserved, for the dashboard, the CLI, metrics and the log.
 // Counted in slots of one hour and logged once an hour, so that a backend that is always wrong costs little.
 
 import type { FastifyBaseLogger } from 'fastify';
@@ -43,7 +43,9 @@ export function createImplausibleRecord(
           response_bytes: responseBytes,
           times: total,
         },
-        'backend reported implausible token counts; Millrace counted instead (logged once an hour)',
+        bounds === undefined
+          ? 'backend reported more tokens than were reserved; no more is charged (logged once an hour)'
+          : 'backend reported implausible token counts; Millrace counted instead (logged once an hour)',
       );
     },
     recent: () => counts.sum(),

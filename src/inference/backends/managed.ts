@@ -73,6 +73,7 @@ function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBacken
     ...records,
     statistics,
     pace: pace.read,
+    exceeded: (reported) => records.implausible.add({ reported }),
     observe(request) {
       statistics.observe(request);
       if (request.work !== null) pace.add(request.work);

@@ -6,7 +6,13 @@
 import type { RequestLimiter, Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Amount } from '#accounts/limits/store.ts';
 import { isText } from '#inference/content-parts.ts';
-import { countChoices, countPrompts, type Task, toMaxTokens } from '#inference/engine.ts';
+import {
+  countChoices,
+  countPrompts,
+  maxTemplateTokens,
+  type Task,
+  toMaxTokens,
+} from '#inference/engine.ts';
 import { modelNotFound, modelNotSupported } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { InferenceRequest } from '#inference/request.ts';
@@ -68,8 +74,6 @@ function checkKind({ id, kind }: CatalogEntry, computation: Computation | undefi
 /** Completion tokens reserved per choice if the request sets no maximum. Most responses are shorter. */
 const defaultCompletionTokens = 1024;
 const bytesPerToken = 4;
-/** Maximum tokens that a chat template adds to the bytes of the request. */
-const maxTemplateTokens = 256;
 
 /** `candidates` are the models that may serve the request. */
 export function estimateReservation(

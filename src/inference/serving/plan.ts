@@ -37,8 +37,8 @@ export interface PlanParts {
   readonly backends: BackendList;
 }
 
-/** Tokens that a chat template may add to the bytes of the request. */
-const templateTokens = 64;
+/** Tokens that most chat templates add at most. Unlike `maxTemplateTokens`, it bounds no cost: it decides what to count. */
+const usualTemplateTokens = 64;
 /** Larger than any context window. Counting further would only make the number in the error more exact. */
 const maxCount = 4_000_000;
 /** A slower count would only delay the request. The backend itself refuses a prompt that is too long. */
@@ -59,7 +59,7 @@ export async function planRequest(
   const { backends } = parts;
   const completion = toMaxTokens(request.task) ?? 0;
   // A token takes at least one byte of the request.
-  const maxPrompt = request.bodyBytes + templateTokens;
+  const maxPrompt = request.bodyBytes + usualTemplateTokens;
   if (maxPrompt + completion > minContextLimit(backends, asked)) {
     return planLongRequest(parts, asked, request, maxPrompt);
   }

@@ -207,7 +207,9 @@ export class RequestAccount {
     const code = outcome === 'failed' ? this.#failure : null;
     const backend = this.#attempts.backend?.name ?? '';
     const durationMs = elapsedMs(this.#request);
-    const costNano = this.#costOf(this.#usage);
+    const costNano = this.#chargeOf(this.#usage);
+    if (this.#usage !== null && this.#costOf(this.#usage) > costNano)
+      this.#attempts.backend?.exceeded(this.#usage);
     const served: ServedRequest = {
       operation: this.#operation,
       asked: this.#asked.id,
@@ -226,6 +228,11 @@ export class RequestAccount {
     this.#trace?.end(served, this.#request.id, code);
   }
 
+  /** At most what was reserved: a budget is never passed. */
+  #chargeOf(usage: Usage | null): number {
+    return Math.min(this.#costOf(usage), this.#reservation.maxCostNano);
+  }
+
   /** A stand-in is not the model that has the price, so its responses are free. */
   #costOf(usage: Usage | null): number {
     if (this.#attempts.backend?.kind === 'stand-in') return 0;
@@ -239,7 +246,7 @@ export class RequestAccount {
       completionTokens: usage.completion_tokens,
       cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
       firstTokenMs: this.#firstTokenMs,
-      costNano: this.#costOf(usage),
+      costNano: this.#chargeOf(usage),
       isReserved,
     });
   }

@@ -40,17 +40,17 @@ test('no usage costs nothing, and every price of the catalog gives integers', ()
 test('a request reserves its prompt and, for each choice, the longest response', () => {
   const known = createCatalog().find('llama3.1-8b-instruct');
   assert(known !== undefined);
-  const entry: CatalogEntry = { ...known, contextWindow: 1000, price: { input: 1, output: 10 } };
+  const entry: CatalogEntry = { ...known, contextWindow: 10_000, price: { input: 1, output: 10 } };
   const ask = (body: object, over: Partial<CatalogEntry> = {}) =>
     estimateReservation({ kind: 'completion', body: { model: 'm', prompt: 'x', ...body } }, 100, [
       { ...entry, ...over },
     ]);
-  const prompt = 356_000;
+  const prompt = 1_124_000;
   assert.deepEqual(ask({ max_tokens: 7 }), { tokens: 32, costNano: prompt + 70_000 });
   assert.deepEqual(ask({ max_tokens: 7, n: 3 }), { tokens: 46, costNano: prompt + 210_000 });
   assert.deepEqual(ask({ max_tokens: 7, n: 2, best_of: 4 }).tokens, 25 + 28);
   assert.deepEqual(ask({ max_tokens: 7, prompt: ['x', 'y'] }).tokens, 25 + 14);
-  assert.deepEqual(ask({}), { tokens: 1025, costNano: prompt + 10_000_000 });
+  assert.deepEqual(ask({}), { tokens: 1049, costNano: prompt + 100_000_000 });
   const capped = { maxOutputTokens: 50 };
   assert.deepEqual(ask({}, capped), { tokens: 75, costNano: prompt + 500_000 });
   assert.equal(ask({}, { ...capped, price: { input: 0, output: 0 } }).costNano, 0);

@@ -3,7 +3,13 @@
 // here instead, as if none were reported.
 
 import { isText } from '#inference/content-parts.ts';
-import { countChoices, countPrompts, type Task, toMaxTokens } from '#inference/engine.ts';
+import {
+  countChoices,
+  countPrompts,
+  maxTemplateTokens,
+  type Task,
+  toMaxTokens,
+} from '#inference/engine.ts';
 import { newUsage, type Usage, type WireEvents, withCounts } from '#inference/wire/response.ts';
 import { textOf } from '#lib/json-members.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
@@ -102,12 +108,11 @@ export interface CountBounds {
 /** Implausible counts, and the bounds they exceeded. A count is NaN if it was not a non-negative integer. */
 export interface ImplausibleCounts {
   readonly reported: Usage;
-  readonly bounds: CountBounds;
-  readonly responseBytes: number;
+  /** Absent if the counts would only cost more than was reserved. */
+  readonly bounds?: CountBounds;
+  readonly responseBytes?: number;
 }
 
-/** Tokens per prompt that a chat template may add: some hold a system prompt of their own. */
-const templateTokens = 1024;
 /** Servers differ in whether they count the tokens that end a choice. */
 const endTokens = 8;
 /** Special tokens of a choice, and short reasoning that is neither shown nor counted separately. */
@@ -133,7 +138,7 @@ export function toCountBounds(
   const named = toMaxTokens(task);
   const room = contextWindow * prompts;
   // A token of text is at least one byte of the request. The tokens of an image have no such bound.
-  const bytes = isText(task) ? requestBytes + templateTokens * prompts : room;
+  const bytes = isText(task) ? requestBytes + maxTemplateTokens * prompts : room;
   return {
     promptTokens: Math.min(room, bytes),
     completionTokens: (Math.min(named ?? contextWindow, contextWindow) + endTokens) * choices,

@@ -28,7 +28,13 @@ const log = pino({ level: 'silent' });
 const options = { keepMs: 1e9, maxBytes: 2 ** 30, maxContextBytes: 2 ** 20 };
 const never = () => new Promise<never>(() => {});
 const noSignal = new AbortController().signal;
-const nothingReserved: Reservation = { headers: null, ticket: null, settle() {}, leave() {} };
+const nothingReserved: Reservation = {
+  headers: null,
+  ticket: null,
+  maxCostNano: Number.POSITIVE_INFINITY,
+  settle() {},
+  leave() {},
+};
 const unlimited = { takeOver: async (_payer: Payer, _ticket: Ticket | null) => nothingReserved };
 const toKeyId = (accountId: string) => `key-${accountId}`;
 
