@@ -69,6 +69,31 @@ describe('millrace run and chat', () => {
     ]);
   });
 
+  test('run says what was meant if the prompt is a model', async () => {
+    const { code, stderr } = await run(['run', model]);
+    assert.equal(code, 2);
+    assert.match(
+      stderr,
+      /hermes3-8b is a model\. .*millrace run -m hermes3-8b .*millrace chat hermes3-8b/,
+    );
+    assert.equal((await run(['run', 'Hello', '-m', model])).stdout, `${said}\n`);
+  });
+
+  test('chat takes a model and a first message in either form', async () => {
+    for (const words of [
+      ['chat', model, 'Hello'],
+      ['chat', '-m', model, 'Hello'],
+    ]) {
+      const { code, stdout } = await run(words, 'And now?\n');
+      assert.deepEqual([code, stdout], [0, `${said}\n${said}\n`]);
+      assert.deepEqual(
+        lastBody()?.messages?.map(({ content }) => content),
+        ['Hello', said, 'And now?'],
+      );
+    }
+    assert.equal((await run(['chat', '-m', model, model, 'Hello'])).code, 2);
+  });
+
   test('run --json has the answer, the backend, the finish reason and the usage', async () => {
     const { stdout } = await run(['run', 'Hello', '--model', model, '--json']);
     const { usage, ...answer } = JSON.parse(stdout);

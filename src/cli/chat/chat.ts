@@ -25,6 +25,8 @@ export function chatCommand(): Command {
   return new Command('chat')
     .description('Talk to a model')
     .argument('[model]', 'Model id (default: the first with a healthy backend)')
+    .argument('[text]', 'First message')
+    .option('-m, --model <id>', 'Model id, instead of the argument')
     .option('--system <text>', 'System message')
     .addHelpText(
       'after',
@@ -33,8 +35,20 @@ export function chatCommand(): Command {
     .action(chat);
 }
 
-async function chat(wanted: string | undefined, { system }: { system?: string }): Promise<void> {
+interface Options {
+  model?: string;
+  system?: string;
+}
+
+async function chat(
+  first: string | undefined,
+  second: string | undefined,
+  { model: named, system }: Options,
+): Promise<void> {
   const client = createClient('any');
+  if (named !== undefined && second !== undefined)
+    throw new CliError('Give the model as an argument or with --model, not both.', 2);
+  const [wanted, text] = named === undefined ? [first, second] : [named, first];
   if (wanted !== undefined) await requireModel(client, wanted);
   const model = await chooseModel(client, wanted);
   const start: Message[] = system === undefined ? [] : [{ role: 'system', content: system }];
@@ -48,6 +62,7 @@ async function chat(wanted: string | undefined, { system }: { system?: string })
     prompt: '> ',
   });
   const wasInterrupted = watchInterrupt(lines, conversation);
+  if (text !== undefined) await reply(conversation, text);
   if (terminal) lines.prompt();
   for await (const line of lines) {
     const text = line.trim();

@@ -44,6 +44,18 @@ export async function requireModel(client: Client, id: string): Promise<void> {
   );
 }
 
+/** False for a text that can't be a model's id, without a request. */
+export async function isModel(client: Client, text: string): Promise<boolean> {
+  if (!/^[\w.:/@-]{1,256}$/.test(text)) return false;
+  return client.get<Model>(`/v1/models/${encodeURIComponent(text)}`).then(
+    () => true,
+    (error) => {
+      if (error instanceof RefusedError && error.status === 404) return false;
+      throw error;
+    },
+  );
+}
+
 /** Says which models there are if the error means that this one does not exist. */
 export async function throwUnknown(client: Client, wanted: string, error: unknown): Promise<never> {
   if (!(error instanceof RefusedError && error.status === 404)) throw error;

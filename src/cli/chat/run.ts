@@ -1,10 +1,10 @@
 // millrace run: one prompt, one answer, streamed to stdout.
 
 import { Command } from 'commander';
-import { createClient } from '#cli/client.ts';
+import { type Client, createClient } from '#cli/client.ts';
 import { CliError, printJson } from '#cli/output.ts';
 import { createWriter, type Message, noteStandIn, streamAnswer, type Writer } from './answer.ts';
-import { chooseModel } from './choose-model.ts';
+import { chooseModel, isModel } from './choose-model.ts';
 
 interface Options {
   model?: string;
@@ -26,7 +26,7 @@ export function runCommand(): Command {
   return new Command('run')
     .description('Send a prompt to a model and print the answer as it arrives')
     .argument('[prompt]', 'The prompt (default: standard input)')
-    .option('--model <id>', 'Model id, from `millrace models list`')
+    .option('-m, --model <id>', 'Model id, from `millrace models list`')
     .option('--system <text>', 'System message')
     .option('--json', 'Print the answer, the backend, the finish reason and the usage as JSON')
     .addHelpText('after', examples)
@@ -34,8 +34,9 @@ export function runCommand(): Command {
 }
 
 async function run(prompt: string | undefined, options: Options): Promise<void> {
-  const content = await readPrompt(prompt);
   const client = createClient('any');
+  if (prompt !== undefined && options.model === undefined) await refuseModelId(client, prompt);
+  const content = await readPrompt(prompt);
   const model = await chooseModel(client, options.model);
   const messages: Message[] = [{ role: 'user', content }];
   if (options.system !== undefined) messages.unshift({ role: 'system', content: options.system });
@@ -55,6 +56,15 @@ async function run(prompt: string | undefined, options: Options): Promise<void> 
     writer.end();
     throw signal.aborted ? new CliError('Cancelled.', 130) : error;
   }
+}
+
+/** As with Ollama, people give the model first. It would be the prompt here. */
+async function refuseModelId(client: Client, prompt: string): Promise<void> {
+  if (!(await isModel(client, prompt))) return;
+  throw new CliError(
+    `${prompt} is a model. To ask it once: \`millrace run -m ${prompt} "Hello"\`. To talk to it: \`millrace chat ${prompt}\`.`,
+    2,
+  );
 }
 
 const silent: Writer = { write: () => {}, end: () => {} };

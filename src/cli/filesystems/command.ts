@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { changeCommand, listCommand, type Noun, nounCommand } from '#cli/noun.ts';
 import { atOnce } from '#cli/pages.ts';
 import type { Filesystem } from '#cloud/schema.ts';
+import { toSize } from '#lib/text/format.ts';
 import { createCommand } from './create.ts';
 
 export const filesystems: Noun<Filesystem> = {
@@ -26,7 +27,7 @@ export const filesystemsCommand = (): Command =>
         NAME: ({ name }) => name,
         REGION: ({ region }) => region.name,
         'MOUNT POINT': ({ mount_point }) => mount_point,
-        BYTES: ({ bytes_used }) => String(bytes_used ?? '-'),
+        USED: ({ bytes_used }) => (bytes_used == null ? '-' : toSize(bytes_used)),
         'IN USE': ({ is_in_use }) => (is_in_use ? 'yes' : 'no'),
       },
     }),

@@ -34,8 +34,9 @@ async function login(options: Options): Promise<void> {
   const link = options.link === undefined ? null : parseLink(options.link);
   const given = link?.url ?? options.url ?? null;
   const { context, url, device } = loadTarget(given === null ? null : toAddress(given));
-  // Before a person chooses a password for nothing.
+  // Before a person types a password for nothing.
   if (link !== null) await checkLink(url, link.token);
+  else await send(url, 'GET', '/healthz', {});
   const secret = { message: link === null ? 'Password' : 'Choose a password', secret: true };
   const questions = options.email === undefined ? [{ message: 'Email' }, secret] : [secret];
   const answers = await ask(questions);
