@@ -20,10 +20,12 @@ const skip =
   noSsh;
 
 describe('Terraform', { skip, timeout: 240_000 }, () => {
-  test('applies and destroys a key, a filesystem and an instance on the first try', async (t) => {
+  test('applies and destroys a key, a filesystem and two instances on the first try', async (t) => {
     // With the rate limit: the provider sends requests in parallel and doesn't repeat a refused one.
     const server = await startTestServer({
-      config: { cloud: { driver: 'sandbox', emulate: true, rate_limit: true } },
+      config: {
+        cloud: { driver: 'sandbox', emulate: true, rate_limit: true, ...(await guideSettings()) },
+      },
     });
     // The test's own requests don't count.
     const session = await server.join();
@@ -32,7 +34,10 @@ describe('Terraform', { skip, timeout: 240_000 }, () => {
     const terraform = await prepare(server, folder);
 
     await terraform('apply', '-auto-approve');
-    assert.deepEqual(await list(session, 'instances'), ['from-terraform']);
+    assert.deepEqual((await list(session, 'instances')).toSorted(), [
+      'from-terraform-1',
+      'from-terraform-2',
+    ]);
     assert.deepEqual(await list(session, 'ssh-keys'), ['from-terraform']);
     assert.deepEqual(await list(session, 'file-systems'), ['from-terraform']);
     // Its exit code is 2 if something would change.
@@ -77,6 +82,14 @@ async function prepare(server: TestServer, folder: string) {
     ]);
     assert.equal(code, 0, `terraform ${command}: ${stdout}${stderr}`);
   };
+}
+
+/** The bursts that the guide gives for it. */
+async function guideSettings(): Promise<Record<string, number>> {
+  const guide = await readFile('docs/machines.md', 'utf8');
+  const [, written = ''] = /### Terraform.*?```yaml\ncloud:\n(.*?)```/s.exec(guide) ?? [];
+  const settings = [...written.matchAll(/^ {2}(\w+): (\d+)$/gm)];
+  return Object.fromEntries(settings.map(([, name = '', value]) => [name, Number(value)]));
 }
 
 /** The one that the guide gives, with the address of this server. */

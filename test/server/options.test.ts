@@ -51,6 +51,11 @@ const conversions: readonly {
     expected: { intervalMs: 4_000, burst: 1.125 },
   },
   {
+    settings: { cloud: { launch_interval_seconds: 4, launch_burst: 3 } },
+    convert: (config) => toCloudLimits(config).launches,
+    expected: { intervalMs: 4_000, burst: 3.125 },
+  },
+  {
     settings: { cloud: { nested_namespaces: true, reserved_memory_gib: 2, filesystem_gib: 50 } },
     convert: toDriverOptions,
     expected: { nested: true, reservedMemoryGib: 2, filesystemGib: 50 },

@@ -9,7 +9,7 @@ const accountLimits = {
   rate_limit: Type.Boolean({
     default: true,
     description:
-      'Limit each account to requests_per_second, and to one launch per launch_interval_seconds.',
+      'Limit each account to requests_per_second, and to one launch per launch_interval_seconds. request_burst and launch_burst say how many may come at once.',
   }),
   requests_per_second: Type.Number({
     default: 1,
@@ -29,6 +29,13 @@ const accountLimits = {
     minimum: 0,
     maximum: 86_400,
     description: 'Seconds between two launches of an account, if rate_limit is on.',
+  }),
+  launch_burst: Type.Integer({
+    default: 1,
+    minimum: 1,
+    maximum: 100_000,
+    description:
+      'Launches of an account that may come at once, after as many launch_interval_seconds without one. Terraform sends all machines of a plan in parallel and gives up if one is refused.',
   }),
   ssh_keys_per_account: Type.Integer({
     default: 1024,

@@ -71,7 +71,7 @@ export function toCloudLimits({ cloud }: Config) {
   });
   return {
     requests: toRate(1000 / cloud.requests_per_second, cloud.request_burst),
-    launches: toRate(cloud.launch_interval_seconds * 1000, 1),
+    launches: toRate(cloud.launch_interval_seconds * 1000, cloud.launch_burst),
   };
 }
 

@@ -311,6 +311,37 @@ describe('the cloud surface', () => {
     for (let n = 0; n < 5; n++) assert.equal((await owner('/api/v1/instances')).status, 200);
   });
 
+  test('as many launches at once as launch_burst are admitted, and the 429 names both settings', async () => {
+    const clock = createHandClock();
+    for (const [settings, admitted] of [
+      [{}, 1],
+      [{ launch_burst: 2 }, 2],
+    ] as const) {
+      const server = await startTestServer({
+        clock,
+        config: { cloud: { rate_limit: true, emulate: true, driver: 'scripted', ...settings } },
+      });
+      const post = (path: string, body: object) =>
+        server.fetch(`/api/v1/${path}`, { method: 'POST', body: JSON.stringify(body) });
+      assert.equal((await post('ssh-keys', { name: 'laptop' })).status, 200);
+      const launch = () =>
+        post('instance-operations/launch', {
+          region_name: 'us-west-1',
+          instance_type_name: 'gpu_1x_a10',
+          ssh_key_names: ['laptop'],
+        });
+      const responses = await Promise.all([launch(), launch(), launch()]);
+      const refused = responses.filter(({ status }) => status === 429);
+      assert.equal(responses.filter(({ status }) => status === 200).length, admitted);
+      assert.equal(refused.length, 3 - admitted);
+      const { error } = (await refused[0]!.json()) as CloudError;
+      assert.match(error.message, /cloud\.launch_burst and cloud\.launch_interval_seconds/);
+      clock.turn(10_000);
+      assert.equal((await launch()).status, 200, 'one more after the interval');
+      assert.equal((await launch()).status, 429);
+    }
+  });
+
   test('ten requests at once are served after a quiet while, and then one per second', async () => {
     const clock = createHandClock();
     const server = await startTestServer({ clock, config: { cloud: { rate_limit: true } } });
