@@ -2,7 +2,7 @@
 // some of the sentences, which contract tests fix.
 
 import type { ErrorFormat, Rendered } from '#http/error-format.ts';
-import type { RefusalCode } from '#lib/errors.ts';
+import { type DiskFigures, describeDisk, type RefusalCode } from '#lib/errors.ts';
 import { toPathText, type Violation, valueAt } from '#lib/schema/validation-error.ts';
 
 export class CloudError extends Error {
@@ -119,6 +119,15 @@ export const insufficientCapacity = () =>
     noCapacity,
     'Not enough capacity to fulfill launch request.',
     'Choose an instance type with more availability, or try again later.',
+  );
+
+/** A launch that only the disk forbids. Its code is one that clients of the original API know. */
+export const insufficientDisk = (storageGib: number, disk: DiskFigures) =>
+  new CloudError(
+    507,
+    noCapacity,
+    `Not enough capacity to fulfill launch request: its disk takes ${storageGib} GiB, and the disk of the server is almost full: ${describeDisk(disk)}.`,
+    'Launch a smaller type, try again when other machines or filesystems are gone, or ask your operator to free some space.',
   );
 
 /** For machines of deployments, which must be on a host that their server reaches. */

@@ -141,11 +141,25 @@ export const diskFull = (cause?: unknown) =>
     cause,
   });
 
-export const diskReserveReached = (freeBytes: number, reserveGib: number) =>
+/** What a disk has, and what of it is not to be had. */
+export interface DiskFigures {
+  readonly freeGib: number;
+  readonly reserveGib: number;
+  /** For machines and filesystems that are not created yet. */
+  readonly promisedGib: number;
+}
+
+export function describeDisk({ freeGib, reserveGib, promisedGib }: DiskFigures): string {
+  const free = freeGib < 10 ? `${Math.round(freeGib * 1024)} MiB` : `${Math.floor(freeGib)} GiB`;
+  const promised =
+    promisedGib > 0 ? `, ${promisedGib} GiB are promised to what is being created` : '';
+  return `${free} are free${promised}, and ${reserveGib} GiB stay reserved (cloud.disk_reserve_gib)`;
+}
+
+export const diskReserveReached = (disk: DiskFigures) =>
   new Refusal(
     'disk_full',
-    `The disk of the server is almost full: ${Math.round(freeBytes / 2 ** 20)} MiB are free, and ` +
-      `${reserveGib} GiB stay reserved (cloud.disk_reserve_gib). Delete filesystems, launch a smaller type, or ask its operator to free some space.`,
+    `The disk of the server is almost full: ${describeDisk(disk)}. Delete filesystems, or ask its operator to free some space.`,
   );
 
 export const internal = (cause: unknown) =>

@@ -81,7 +81,8 @@ describe('a full disk', { skip: noSmallDisk }, () => {
     assert.equal((await launch()).status, 200);
     disk.fill(30 * mib);
     const launched = await launch();
-    assert.deepEqual([launched.status, launched.code], [507, 'provider/disk-full']);
+    const full = 'instance-operations/launch/insufficient-capacity';
+    assert.deepEqual([launched.status, launched.code], [507, full]);
     assert.match(launched.text, /disk .* almost full: \d+ MiB are free.*cloud\.disk_reserve_gib/);
     const types = await call('/api/v1/instance-types');
     assert(!types.text.includes('"us-west-1"'), 'the region still has capacity');

@@ -56,9 +56,16 @@ const conversions: readonly {
     expected: { intervalMs: 4_000, burst: 3.125 },
   },
   {
-    settings: { cloud: { nested_namespaces: true, reserved_memory_gib: 2, filesystem_gib: 50 } },
+    settings: {
+      cloud: {
+        nested_namespaces: true,
+        reserved_memory_gib: 2,
+        filesystem_gib: 50,
+        machines_disk_gib: 60,
+      },
+    },
     convert: toDriverOptions,
-    expected: { nested: true, reservedMemoryGib: 2, filesystemGib: 50 },
+    expected: { nested: true, reservedMemoryGib: 2, filesystemGib: 50, machinesDiskGib: 60 },
   },
   {
     settings: { database: { outage_usage_mib: 3 } },

@@ -17,6 +17,7 @@ export interface DriverOptions {
   diskReserveGib?: number;
   /** Size of new filesystems of sandboxes; null for the default. */
   filesystemGib?: number | null;
+  machinesDiskGib?: number | null;
   log: (message: string) => void;
   /** Required by the incus driver. */
   incus?: IncusOptions;

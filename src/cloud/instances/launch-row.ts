@@ -39,7 +39,7 @@ export function toInstanceRow(
   input: LaunchInput,
   { offer, image, key, owner, reservation, now }: LaunchFindings,
 ): InstanceRow {
-  const { place, address, storageGib } = reservation;
+  const { place, address } = reservation;
   return {
     id,
     account_id: accountId,
@@ -55,10 +55,10 @@ export function toInstanceRow(
     price_cents_per_hour: offer.type.price_cents_per_hour,
     // Never null here: an offer without a pool fits nowhere, so the reservation has failed.
     pool: offer.pool ?? 'emulated',
-    // Only emulated types can be larger than their place.
+    // Only emulated types can have more vCPUs and memory than their place.
     vcpus: Math.min(offer.vcpus, place.vcpus),
     memory_gib: Math.min(offer.memoryGib, place.memoryGib),
-    storage_gib: storageGib,
+    storage_gib: offer.storageGib,
     ssh_key_id: key?.id ?? '',
     ssh_key_name: key?.name ?? '',
     ssh_public_key: key?.public_key ?? '',

@@ -2,14 +2,15 @@
 // drift: the write that ends an instance also frees what it used. GPUs are assigned here and nowhere else,
 // because engines would attach one GPU to two machines.
 
-import { insufficientCapacity } from '#cloud/errors.ts';
+import { insufficientCapacity, insufficientDisk } from '#cloud/errors.ts';
 import { type RegionInfo, regions } from '#cloud/regions.ts';
 import type { Database, Tx } from '#db/tables/tables.ts';
+import { describeDisk } from '#lib/errors.ts';
 import { reserveAddress } from './addresses.ts';
 import type { Offer } from './instance-types.ts';
 import { lockLaunches } from './lock-launches.ts';
 import type { Place } from './place.ts';
-import { type Allocated, choosePlace, fits, freeGpus, toStorageGib } from './placement.ts';
+import { type Allocated, choosePlace, fits, freeGpus } from './placement.ts';
 
 export interface Capacity {
   /** Finds the regions where an offer could be launched now. Advisory: another launch may come first. */
@@ -24,7 +25,6 @@ export interface PlaceReservation {
   readonly place: Place;
   readonly address: string;
   readonly gpus: readonly string[];
-  readonly storageGib: number;
 }
 
 export interface CapacityParts {
@@ -37,87 +37,99 @@ export interface CapacityParts {
 
 export interface HostDisk {
   readonly hostId: string;
-  /** Free space beside the reserve. If it is negative, nothing is launched there. */
-  readonly roomGib: number;
+  readonly freeGib: number;
+  /** What machines and filesystems leave free. If no more is free, nothing is launched there. */
+  readonly reserveGib: number;
   /** True if each machine there gets the whole space of its disk when it is created. */
   readonly promises: boolean;
   /** Space that a new filesystem takes there at least. */
   readonly filesystemGib: number;
-  /** For a launch or a filesystem that only this host could take. */
-  readonly error: Error;
 }
 
 const nothing: Allocated = { vcpus: 0, memoryGib: 0, gpus: new Set() };
 
 export function createCapacity(db: Database, parts: CapacityParts): Capacity {
-  const hasRoom = ({ pool }: Offer, { emulated }: { emulated: number }) =>
-    pool !== 'emulated' || emulated < parts.maxEmulated;
-  /** Returns whether the disk of a place has room for an offer. */
-  const readDisks = async (waitingOn: (hostId: string) => number) => {
-    const disk = await parts.ownDisk();
-    const roomGib = disk === null ? 0 : disk.roomGib - (disk.promises ? waitingOn(disk.hostId) : 0);
-    const hasDisk = (offer: Offer, place: Place) =>
-      disk === null ||
-      place.hostId !== disk.hostId ||
-      roomGib >= (disk.promises ? toStorageGib(offer, place, parts.maxEmulated) : 0);
-    return { disk, hasDisk };
-  };
-
-  async function available() {
-    const counted = await countAllocated(db);
-    const { hasDisk } = await readDisks(counted.waitingGib);
-    return (offer: Offer) => {
-      if (!hasRoom(offer, counted)) return [];
-      const fitting = parts
-        .places()
-        .filter((place) => hasDisk(offer, place) && fits(offer, place, counted.on(place)));
-      const names = new Set(fitting.map(({ region }) => region));
-      return regions.filter(({ name }) => names.has(name));
-    };
-  }
-
   return {
-    available,
+    available: async () => (await findRoom(db, parts)).regionsOf,
     async obstacles() {
-      const regionsOf = await available();
+      const room = await findRoom(db, parts);
       const isOpen = parts.places().some(({ accepting }) => accepting);
-      return (offer) => {
-        if (regionsOf(offer).length > 0) return null;
-        if (offer.pool === null) {
-          const what = offer.type.specs.gpus > 0 ? 'has this GPU' : 'offers this size';
-          return `No host ${what}. It is listed for its price only.`;
-        }
-        if (!isOpen) return 'No host accepts machines now: all are offline or drained.';
-        return offer.pool === 'emulated'
-          ? 'All emulated machines are in use.'
-          : 'Every host that could run it is full. Terminate a machine, or add a host.';
-      };
+      return (offer) => (room.regionsOf(offer).length > 0 ? null : explain(offer, room, isOpen));
     },
 
     async reserve(tx, offer, allows) {
       await lockLaunches(tx);
       const counted = await countAllocated(tx);
-      if (!hasRoom(offer, counted)) throw insufficientCapacity();
+      if (!hasRoom(parts, offer, counted)) throw insufficientCapacity();
       // Read again under the lock: a host may have been drained or removed since its places were listed.
       const open = await tx.selectFrom('hosts').select('id').where('draining', '=', 0).execute();
       const hosts = new Set(open.map(({ id }) => id));
       const places = parts.places().filter((place) => hosts.has(place.hostId) && allows(place));
-      const { disk, hasDisk } = await readDisks(counted.waitingGib);
+      const { disk, hasDisk } = await readDisk(parts, counted.waitingGib);
       const roomy = places.filter((place) => hasDisk(offer, place));
       const place = choosePlace(offer, roomy, counted.on);
       if (place === undefined) {
         const isDiskAtFault = choosePlace(offer, places, counted.on) !== undefined;
-        throw disk !== null && isDiskAtFault ? disk.error : insufficientCapacity();
+        throw disk !== null && isDiskAtFault
+          ? insufficientDisk(offer.storageGib, disk)
+          : insufficientCapacity();
       }
       const gpus = freeGpus(offer, place, counted.on(place)).slice(0, offer.type.specs.gpus);
       return {
         place,
         address: await reserveAddress(tx, place),
         gpus: offer.pool === 'gpu' ? gpus : [],
-        storageGib: toStorageGib(offer, place, parts.maxEmulated),
       };
     },
   };
+}
+
+const hasRoom = (parts: CapacityParts, { pool }: Offer, { emulated }: { emulated: number }) =>
+  pool !== 'emulated' || emulated < parts.maxEmulated;
+
+/** Returns this host's disk, and whether the disk of a place has room for an offer. */
+async function readDisk(parts: CapacityParts, waitingOn: (hostId: string) => number) {
+  const own = await parts.ownDisk();
+  const disk = own && { ...own, promisedGib: own.promises ? waitingOn(own.hostId) : 0 };
+  const hasDisk = ({ storageGib }: Offer, { hostId }: Place) =>
+    disk === null ||
+    hostId !== disk.hostId ||
+    disk.freeGib - disk.reserveGib - disk.promisedGib >= (disk.promises ? storageGib : 0);
+  return { disk, hasDisk };
+}
+
+async function findRoom(db: Database, parts: CapacityParts) {
+  const counted = await countAllocated(db);
+  const { disk, hasDisk } = await readDisk(parts, counted.waitingGib);
+  /** The places that fit, whatever their disks. */
+  const placesOf = (offer: Offer) =>
+    hasRoom(parts, offer, counted)
+      ? parts.places().filter((place) => fits(offer, place, counted.on(place)))
+      : [];
+  const regionsOf = (offer: Offer) => {
+    const fitting = placesOf(offer).filter((place) => hasDisk(offer, place));
+    const names = new Set(fitting.map(({ region }) => region));
+    return regions.filter(({ name }) => names.has(name));
+  };
+  return { disk, placesOf, regionsOf };
+}
+
+/** Why an offer has no capacity anywhere. */
+function explain(
+  offer: Offer,
+  { disk, placesOf }: Awaited<ReturnType<typeof findRoom>>,
+  isOpen: boolean,
+): string {
+  if (offer.pool === null) {
+    const what = offer.type.specs.gpus > 0 ? 'has this GPU' : 'offers this size';
+    return `No host ${what}. It is listed for its price only.`;
+  }
+  if (!isOpen) return 'No host accepts machines now: all are offline or drained.';
+  if (disk !== null && placesOf(offer).length > 0)
+    return `Its disk takes ${offer.storageGib} GiB, but ${describeDisk(disk)}.`;
+  return offer.pool === 'emulated'
+    ? 'All emulated machines are in use.'
+    : 'Every host that could run it is full. Terminate a machine, or add a host.';
 }
 
 /** Counts what instances and models use of each place. */

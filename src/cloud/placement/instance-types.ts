@@ -41,7 +41,7 @@ export function createOffers(known: readonly Place[], options: OfferOptions): Of
   const ownNames = new Set([...gpu, ...cpu].map(({ type }) => type.name));
   const catalog = typeCatalog
     .filter(({ name }) => !ownNames.has(name))
-    .map((entry) => catalogOffer(entry, options));
+    .map((entry) => catalogOffer(entry, places, options));
   const all = [...gpu, ...catalog, ...cpu].map((offer) => withPrice(offer, options.prices));
   const byName = new Map(all.map((offer) => [offer.type.name, offer]));
   return { all, find: (name) => byName.get(name) };
@@ -125,9 +125,19 @@ function gpuOffer(model: string, count: number, memoryGib: number, able: readonl
   return { type, pool: 'gpu', gpuModel: model, ...given };
 }
 
-/** On a place that is smaller than its specs, an emulated instance is reduced to the place's size. */
-function catalogOffer(entry: CatalogType, options: OfferOptions): Offer {
-  const { name, gpu, vcpus, memoryGib, storageGib, gpus, cents } = entry;
+/** Less disk has no room for what clients install first, such as SkyPilot's runtime. */
+const minEmulatedDiskGib = 10;
+
+/**
+ * On a place that is smaller than its specs, an emulated instance is reduced to the place's vCPUs
+ * and memory. Its disk is a share of the smallest place's, so that as many fit as may exist, and
+ * its type says so: clients count on the disk.
+ */
+function catalogOffer(entry: CatalogType, places: readonly Place[], options: OfferOptions): Offer {
+  const { name, gpu, vcpus, memoryGib, gpus, cents } = entry;
+  const shares = places.map((place) => Math.floor(place.storageGib / options.emulatedInstances));
+  const share = Math.max(minEmulatedDiskGib, Math.min(...shares));
+  const storageGib = options.emulate ? Math.min(entry.storageGib, share) : entry.storageGib;
   const count = gpus || vcpus;
   const note = options.emulate ? ', emulated without the hardware' : '';
   const specs = { vcpus, memoryGib, storageGib, gpus };

@@ -30,15 +30,6 @@ export function fits(offer: Offer, place: Place, allocated: Allocated): boolean 
   }
 }
 
-/**
- * The disk of an instance on a place. Only emulated types can be larger than their place: each gets
- * a share of its disk, so that as many fit as may exist.
- */
-export function toStorageGib(offer: Offer, place: Place, maxEmulated: number): number {
-  const whole = offer.pool === 'emulated' ? place.storageGib / maxEmulated : place.storageGib;
-  return Math.max(1, Math.min(offer.storageGib, Math.floor(whole)));
-}
-
 export function freeGpus({ gpuModel }: Offer, place: Place, { gpus }: Allocated): string[] {
   return place.gpus
     .filter(({ model, address }) => model === gpuModel && isFree(address, gpus))

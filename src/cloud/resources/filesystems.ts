@@ -20,6 +20,7 @@ import { lockAccount } from '#db/lock-account.ts';
 import type { FilesystemRow } from '#db/tables/cloud-rows.ts';
 import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import { diskReserveReached } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { toMountPoint } from './mount-point.ts';
 
@@ -129,10 +130,13 @@ async function create(context: Context, principal: Principal, { name, region }: 
 }
 
 /** A filesystem that waits for space would take what other accounts free. */
-async function checkRoom(tx: Tx, { hostId, roomGib, filesystemGib, error }: HostDisk) {
+async function checkRoom(tx: Tx, disk: HostDisk) {
+  const { hostId, freeGib, reserveGib, filesystemGib } = disk;
   const onHost = tx.selectFrom('filesystems').where('host_id', '=', hostId);
   const waiting = await countRows(onHost.where('state', '=', 'creating'));
-  if (roomGib < (waiting + 1) * filesystemGib) throw error;
+  const promisedGib = waiting * filesystemGib;
+  if (freeGib - reserveGib - promisedGib < filesystemGib)
+    throw diskReserveReached({ ...disk, promisedGib });
 }
 
 async function remove(context: Context, principal: Principal, id: string): Promise<void> {

@@ -85,6 +85,14 @@ const ownHost = {
     description:
       'Size in GiB of new filesystems on this computer. If null, a sixteenth of the free disk space, but at least 1 GiB. Takes effect where the server runs as root.',
   }),
+  machines_disk_gib: Type.Unsafe<number | null>({
+    type: ['number', 'null'],
+    minimum: 1,
+    maximum: 1_000_000,
+    default: null,
+    description:
+      'Disk space of this computer in GiB that instance types divide among them. If null, half of what is free in data_dir at the first start, and the same from then on, so that a type always has the same disk.',
+  }),
   host_name: NullableString("Name of this host. If null, the computer's hostname."),
 };
 

@@ -303,7 +303,11 @@ export const cloudErrors = toErrors({
   507: {
     'provider/disk-full': [
       'The disk of the server is full or almost full.',
-      'Delete filesystems, launch a smaller type, or free some space.',
+      'Delete filesystems, or free some space.',
+    ],
+    'instance-operations/launch/insufficient-capacity': [
+      'Only the disk of the server forbids the launch. The message says what is free and what is promised.',
+      'Launch a smaller type, or free some space.',
     ],
   },
 });

@@ -9,7 +9,6 @@ import type { HostState } from '#cloud/hosts/host.ts';
 import { readArchitecture, readSystemName } from '#cloud/placement/host-system.ts';
 import type { Config } from '#config/schema.ts';
 import { readFreeBytes } from '#lib/computer/disk-space.ts';
-import { diskReserveReached } from '#lib/errors.ts';
 import { isSingleServer } from './single-server.ts';
 
 export function toCloudOptions(config: Config, ownId: string | null): CloudOptions {
@@ -24,13 +23,12 @@ export function toCloudOptions(config: Config, ownId: string | null): CloudOptio
     hostGraceMs: cloud.host_grace_seconds * 1000,
     async ownDisk() {
       if (ownId === null) return null;
-      const free = await readFreeBytes(data_dir);
       return {
         hostId: ownId,
-        roomGib: free / 2 ** 30 - cloud.disk_reserve_gib,
+        freeGib: (await readFreeBytes(data_dir)) / 2 ** 30,
+        reserveGib: cloud.disk_reserve_gib,
         promises: driver === 'sandbox',
         filesystemGib: driver === 'sandbox' ? (cloud.filesystem_gib ?? 1) : 0,
-        error: diskReserveReached(free, cloud.disk_reserve_gib),
       };
     },
     emulate: cloud.emulate,
@@ -61,6 +59,7 @@ export const toDriverOptions = (config: Config) => ({
   reservedMemoryGib: config.cloud.reserved_memory_gib,
   diskReserveGib: config.cloud.disk_reserve_gib,
   filesystemGib: config.cloud.filesystem_gib,
+  machinesDiskGib: config.cloud.machines_disk_gib,
 });
 
 export function toCloudLimits({ cloud }: Config) {

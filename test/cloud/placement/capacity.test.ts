@@ -3,7 +3,6 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { InstanceTypes } from '#cloud/schema.ts';
-import { diskReserveReached } from '#lib/errors.ts';
 import { ownHostId, startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
 import { bothDatabases } from '#test/support/databases.ts';
 
@@ -36,6 +35,8 @@ async function launchMany({ call }: TestCloud, type: string, count: number) {
     .map(({ body }) => body.data.instance_ids[0] as string);
 }
 
+const space = { freeGib: 52, reserveGib: 2, promises: true };
+
 const typesOf = async ({ call }: TestCloud) =>
   (await call<InstanceTypes>('GET', '/instance-types')).body.data;
 
@@ -53,8 +54,7 @@ for (const database of bothDatabases) {
     });
 
     test('launches that their host has not created yet count against its disk', async () => {
-      const error = diskReserveReached(50 * 2 ** 30, 0);
-      const disk = { hostId: ownHostId, roomGib: 50, promises: true, filesystemGib: 0, error };
+      const disk = { hostId: ownHostId, ...space, filesystemGib: 0 };
       const ownDisk = async () => disk;
       const report = { vcpus: 16, storageGib: 160 };
       const cloud = await startCloud(database, { ownDisk, driver: { report } });
@@ -65,14 +65,19 @@ for (const database of bothDatabases) {
       );
       const statuses = answers.map(({ status }) => status).sort();
       assert.deepEqual(statuses, [200, 200, 507, 507, 507, 507, 507, 507]);
+      const refused = answers.find(({ status }) => status === 507)?.body.error;
+      assert.equal(refused?.code, 'instance-operations/launch/insufficient-capacity');
+      assert.match(
+        refused?.message ?? '',
+        /^Not enough capacity .* takes 20 GiB, .* 52 GiB are free, 40 GiB are promised to what is being created, and 2 GiB stay reserved/,
+      );
       const types = await typesOf(cloud);
       assert.equal(types.cpu_1x_general?.regions_with_capacity_available.length, 1);
       assert.deepEqual(types.cpu_2x_general?.regions_with_capacity_available, []);
     });
 
     test('filesystems that do not fit beside those that wait are refused', async () => {
-      const error = diskReserveReached(50 * 2 ** 30, 0);
-      const disk = { hostId: ownHostId, roomGib: 50, promises: true, filesystemGib: 20, error };
+      const disk = { hostId: ownHostId, ...space, filesystemGib: 20 };
       const cloud = await startCloud(database, { ownDisk: async () => disk });
       const create = (name: string) =>
         cloud.call('POST', '/filesystems', { name, region: 'us-west-1' });
@@ -83,15 +88,37 @@ for (const database of bothDatabases) {
     });
 
     test('the disk of an emulated instance is a share, so that as many fit as may exist', async () => {
-      const report = { vcpus: 16, storageGib: 160 };
+      const report = { vcpus: 16, storageGib: 320 };
       const options = { emulate: true, emulatedInstances: 16, driver: { report } };
       const cloud = await startCloud(database, options);
       assert.equal((await launchMany(cloud, 'gpu_8x_h100_sxm5', 1)).length, 1);
       const rows = await cloud.db.selectFrom('instances').select('storage_gib').execute();
       assert.deepEqual(
         rows.map(({ storage_gib }) => storage_gib),
-        [10],
+        [20],
       );
+    });
+
+    test('an emulated type says the disk that its instances get, at least 10 GiB', async () => {
+      for (const [storageGib, expected] of [
+        [320, 20],
+        [16, 10],
+      ]) {
+        const options = {
+          emulate: true,
+          emulatedInstances: 16,
+          driver: { report: { storageGib } },
+        };
+        const cloud = await startCloud(database, options);
+        const disks = Object.entries(await typesOf(cloud))
+          .filter(([name]) => name.startsWith('gpu_'))
+          .map(([, { instance_type }]) => instance_type.specs.storage_gib);
+        assert.deepEqual(new Set(disks), new Set([expected]));
+        const [id = ''] = await launchMany(cloud, 'gpu_1x_a10', 1);
+        assert.equal((await cloud.instance(id)).instance_type.specs.storage_gib, expected);
+        await cloud.settle();
+        assert.equal(cloud.driver.find(id)?.spec.storageGib, expected);
+      }
     });
 
     test('a GPU is assigned to one instance at a time, and no CPU instance can strand it', async () => {

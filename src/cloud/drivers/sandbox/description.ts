@@ -3,19 +3,13 @@
 
 import { availableParallelism } from 'node:os';
 import type { DriverReport } from '#cloud/drivers/driver.ts';
-import { listMachineImages, readRoom } from '#cloud/drivers/sandbox/disk/disk-space.ts';
+import { readMachinesDisk } from '#cloud/drivers/sandbox/disk/disk-space.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { findGpus, toReport } from './gpus.ts';
 import type { SandboxHost } from './host.ts';
 
-/** Part of the disk that all machines together may use. The rest is for models, filesystems and the database. */
-const machineShare = 1 / 2;
-
 export async function describeHost(context: SandboxContext): Promise<DriverReport> {
-  const { host, dataDir, machineMemory } = context;
-  const images = await listMachineImages(dataDir);
-  const used = images.reduce((sum, { bytes, missing }) => sum + bytes - missing, 0);
-  const storage = ((await readRoom(context)) + used) * machineShare;
+  const { host, machineMemory } = context;
   return {
     isolated: host.mode !== 'none' && host.obstacle === null,
     isolation: describeIsolation(host),
@@ -25,8 +19,7 @@ export async function describeHost(context: SandboxContext): Promise<DriverRepor
       host.networkObstacle !== null && { networkObstacle: host.networkObstacle }),
     vcpus: availableParallelism(),
     memoryGib: Math.max(1, Math.floor(machineMemory / 1024 ** 3)),
-    // Includes what machines have already: a type must not shrink because of them.
-    storageGib: Math.max(0, Math.floor(storage / 2 ** 30)),
+    storageGib: await readMachinesDisk(context),
     gpus: toReport(await findGpus()),
   };
 }

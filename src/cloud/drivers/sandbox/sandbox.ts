@@ -74,6 +74,8 @@ export interface SandboxOptions {
   readonly diskReserveGib?: number;
   /** Size of new filesystems. Null or undefined: a sixteenth of the free space, at least 1 GiB. */
   readonly filesystemGib?: number | null;
+  /** Disk space that types divide. Null or undefined: half of the free space when it was first measured. */
+  readonly machinesDiskGib?: number | null;
   /** `auto` uses OpenSSH's sftp server where the host has it; `own` always uses the built-in one. */
   readonly sftpServer?: 'auto' | 'own';
   /** `auto` makes disk images where the host can; `directories` makes new disks without them. */
@@ -178,6 +180,7 @@ async function openContext(options: SandboxOptions): Promise<SandboxContext> {
     machineMemory: memoryForMachines(options.reservedMemoryGib ?? null),
     diskReserve: (options.diskReserveGib ?? 0) * 2 ** 30,
     filesystemGib: options.filesystemGib ?? null,
+    machinesDiskGib: options.machinesDiskGib ?? null,
     range: options.addresses ?? defaultRange,
     sshPorts: options.sshPorts ?? [22, 2222],
     locks: createKeyedMutex(),

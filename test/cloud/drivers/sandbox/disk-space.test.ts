@@ -93,6 +93,24 @@ describe('the disk of the host', { skip: noSsh || noSmallDisk, timeout: 120_000 
     assert.deepEqual([before.storageGib, after.storageGib], [4, 4]);
   });
 
+  test('a type keeps its disk when others fill the host, also in the next server, unless the operator sets it', async (context) => {
+    const options = { diskReserveGib: -2 };
+    const host = await createSmallHost(context, options);
+    if (!host) return;
+    const before = (await host.driver.describe()).storageGib;
+    execFileSync('fallocate', ['-l', '700M', path.join(host.disk.path, 'big')]);
+    assert.equal((await host.driver.describe()).storageGib, before);
+    await host.driver.close();
+    for (const [settings, expected] of [
+      [{}, before],
+      [{ machinesDiskGib: 7 }, 7],
+    ] as const) {
+      const next = await createSandboxDriver({ dataDir: host.dataDir, ...options, ...settings });
+      assert.equal((await next.describe()).storageGib, expected);
+      await next.close();
+    }
+  });
+
   test('a sparse image of an earlier version gets its blocks at the start of the server', async (context) => {
     const host = await createSmallHost(context);
     if (!host) return;

@@ -2,7 +2,7 @@
 // when it is made: a tenant that fills its disk takes nothing from the host, and an image that does not fit is refused.
 
 import { execFile } from 'node:child_process';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { DriverError } from '#cloud/drivers/driver.ts';
@@ -25,6 +25,27 @@ interface ImageSpace {
 /** Bytes of the host's disk that may still be promised; negative below the reserve. */
 export const readRoom = async ({ dataDir, diskReserve }: SandboxContext) =>
   (await readFreeBytes(dataDir)) - diskReserve;
+
+/** Part of the disk that all machines together may use. The rest is for models, filesystems and the database. */
+const machineShare = 1 / 2;
+
+/**
+ * Returns the GiB that types divide. What is measured first, counting what machines have already,
+ * is kept in a file: a type would otherwise change with every file that someone writes.
+ */
+export async function readMachinesDisk(context: SandboxContext): Promise<number> {
+  const { dataDir, machinesDiskGib } = context;
+  if (machinesDiskGib !== null) return machinesDiskGib;
+  const file = path.join(dataDir, 'machines', 'disk-gib');
+  const kept = Number(await readFile(file, 'utf8').catch(() => ''));
+  if (Number.isInteger(kept) && kept > 0) return kept;
+  const images = await listMachineImages(dataDir);
+  const used = images.reduce((sum, { bytes, missing }) => sum + bytes - missing, 0);
+  const gib = Math.floor((((await readRoom(context)) + used) * machineShare) / 2 ** 30);
+  // A disk without room is measured again.
+  if (gib > 0) await writeFile(file, `${gib}\n`).catch(() => {});
+  return Math.max(0, gib);
+}
 
 /** Allocates the blocks of a file up to this size, without changing what it contains. */
 export async function allocate(context: SandboxContext, file: string, bytes: number) {

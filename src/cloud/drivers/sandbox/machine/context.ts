@@ -16,6 +16,8 @@ export interface SandboxContext extends Addressing {
   readonly diskReserve: number;
   /** Size of a new filesystem; null for a sixteenth of the free space. */
   readonly filesystemGib: number | null;
+  /** Disk space that types divide; null for half of the free space when it was first measured. */
+  readonly machinesDiskGib: number | null;
   /** One lock per machine id and filesystem, and one each for `addresses`, `forwarding`, `rules` and `disk space`. */
   readonly locks: KeyedMutex;
   /** What ssh clients send is processed in turns, by machine. */
