@@ -6,10 +6,12 @@ import type { SessionPrincipal } from '#accounts/principal.ts';
 import type { Database, Tx } from '#db/tables/tables.ts';
 import { readCost } from '#deployments/cost/cost-view.ts';
 import type { DeploymentRuns } from '#deployments/cost/runs.ts';
+import { findFlaw } from '#deployments/engines/engine-files.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { Fits } from '#deployments/fits/fits.ts';
 import {
   deploymentNameTaken,
+  flawedEngine,
   inFile,
   inFileOf,
   noSuchDeployment,
@@ -122,7 +124,7 @@ export class Deployments {
     getModel(catalog, spec.model);
     const { kind } = catalog.findById(spec.model) ?? {};
     if (kind === 'embedding' || kind === 'rerank') throw onlyChatModels(spec.model, kind);
-    await this.#parts.fits.check(spec);
+    await this.#checkEngine(spec);
     await this.#write(async (tx) => {
       const stored = await tx.selectFrom('deployments').select('name').execute();
       if (stored.length >= maxDeployments) throw tooManyDeployments(maxDeployments);
@@ -134,8 +136,9 @@ export class Deployments {
   }
 
   async update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
-    const { spec: before } = await this.#find(session.accountId, name);
+    const { id, spec: before } = await this.#find(session.accountId, name);
     const after = changeSpec(before, change);
+    if (!isSameEngine(before, after) && this.#live.find(id) !== undefined) await checkFiles(after);
     if (!isSameEngine(before, after) || before.target !== after.target)
       await this.#parts.fits.check(after);
     await this.#change(session, name, 'deployment.changed', async (tx, stored) => {
@@ -191,7 +194,13 @@ export class Deployments {
   }
 
   async #check(spec: DeploymentSpec): Promise<void> {
-    await this.#parts.fits.check(this.#checkPlace(spec));
+    await this.#checkEngine(this.#checkPlace(spec));
+  }
+
+  /** Throws if no engine can start on this server's computer, or if the model does not fit. */
+  async #checkEngine(spec: DeploymentSpec): Promise<void> {
+    await checkFiles(spec);
+    await this.#parts.fits.check(spec);
   }
 
   /** Throws if there is no such instance type. */
@@ -226,4 +235,9 @@ export class Deployments {
     await this.#live.refresh();
     return result;
   }
+}
+
+async function checkFiles(spec: DeploymentSpec): Promise<void> {
+  const flaw = await findFlaw(spec);
+  if (flaw !== undefined) throw flawedEngine(flaw.setting, flaw.reason);
 }

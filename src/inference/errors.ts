@@ -63,11 +63,11 @@ export const notAble = (model: string, ability: string) =>
     param: 'model',
   });
 
-const deploymentUnavailable = ({ message }: EngineError, retryAfterMs: number) =>
+const deploymentUnavailable = ({ message, retryAfterMs }: EngineError) =>
   new InferenceError(503, message, {
     type: 'service_unavailable_error',
     code: 'deployment_unavailable',
-    headers: retryAfter(retryAfterMs),
+    headers: retryAfterMs === null ? { 'x-should-retry': 'false' } : retryAfter(retryAfterMs),
   });
 
 const modelUnavailable = (model: string, retryAfterMs: number, cause: unknown) =>
@@ -159,7 +159,7 @@ export function toInferenceError(error: unknown, model: string): InferenceError 
   if (!(error instanceof EngineError)) return undefined;
   const retryAfterMs = error.retryAfterMs ?? 1000;
   if (error.code === 'model_unavailable') return modelUnavailable(model, retryAfterMs, error);
-  if (error.code === 'deployment_unavailable') return deploymentUnavailable(error, retryAfterMs);
+  if (error.code === 'deployment_unavailable') return deploymentUnavailable(error);
   if (error.code === 'upstream_timeout') return backendTooSlow(model, error);
   switch (error.failure) {
     case 'overloaded':

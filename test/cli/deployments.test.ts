@@ -160,10 +160,11 @@ describe('millrace deploy', () => {
     const brief = await run(['deploy', ...other, '--hold-seconds', '1']);
     assert.match(brief.stderr, /brief failed\./, 'its request was refused before');
     const absent = ['--name', 'absent', '--engine', 'command', '--program', '/opt/absent'];
-    // Between two starts there is time to see the first failure.
     const lost = await call(['deploy', model, ...absent]);
-    assert.match(lost.stderr, /program was not found\. .+ Trying again\.$/m);
-    assert.match(lost.stderr, /absent failed\. .*program was not found/);
+    assert.match(lost.stderr, /program was not found\. \/opt\/absent is not an executable file/);
+    const half = await call(['deploy', model, ...absent, '--min', '1.5']);
+    assert.match(half.stderr, /^error: .*'--min <number>' .*1\.5.* Give a whole number\.$/m);
+    assert.doesNotMatch(half.stderr, /--max/);
     const missing = await run(['deploy', model, ...program, '--env-file', 'missing.env']);
     assert.match(missing.stderr, /^Can't read missing\.env: /);
     assert.match(

@@ -15,6 +15,7 @@ import {
   sendChat,
 } from '#test/support/dashboard.ts';
 import { type NvidiaSmi, useNvidiaSmi } from '#test/support/nvidia-smi.ts';
+import { until } from '#test/support/until.ts';
 
 const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
 const model = 'hermes3-8b';
@@ -47,6 +48,11 @@ describeInBrowser('deployments', () => {
   async function fillIn(): Promise<void> {
     await dialog().getByRole('combobox', { name: 'Model' }).click();
     await page.getByRole('option', { name: model, exact: true }).click();
+    const engines = dialog().getByRole('combobox', { name: 'Engine' });
+    // vLLM is not installed here.
+    assert.equal(await engines.inputValue(), 'Built-in engine');
+    await engines.click();
+    await page.getByRole('option', { name: 'vLLM' }).click();
     await dialog()
       .getByText(/: needs [\d.]+ GiB, has [\d.]+ GiB$/)
       .waitFor();
@@ -105,6 +111,7 @@ describeInBrowser('deployments', () => {
     await dialog().getByRole('textbox', { name: 'Name' }).fill('elsewhere');
     await dialog().getByRole('combobox', { name: 'Engine' }).click();
     await page.getByRole('option', { name: 'Built-in engine' }).click();
+    await dialog().getByLabel('Source').fill('');
     await dialog().getByLabel('Arguments').fill('');
     await dialog().getByRole('combobox', { name: 'Runs on' }).click();
     await page.getByRole('option', { name: /^cpu_1x_general/ }).click();
@@ -127,19 +134,29 @@ describeInBrowser('deployments', () => {
     await page.context().request.delete(`${dashboard.url}/api/v1/deployments/elsewhere`);
   });
 
-  test('a model’s page says where it fits, and deploys it in three clicks', async () => {
+  test('a model’s page says where it fits, and deploys it by an engine that is installed here', async () => {
     const [other, derived] = ['llama3.1-8b-instruct', 'llama3-1-8b-instruct'];
     await open(`models/${other}`);
     await main()
       .getByText(/: needs [\d.]+ GiB, has [\d.]+ GiB$/)
       .waitFor();
     await main().getByRole('link', { name: 'Deploy', exact: true }).click();
+    const engines = dialog().getByRole('combobox', { name: 'Engine' });
+    await until('the source is suggested', async () =>
+      /-GGUF$/.test(await dialog().getByLabel('Source').inputValue()),
+    );
+    assert.equal(await engines.inputValue(), 'Built-in engine');
+    await engines.click();
+    await page.getByRole('option', { name: 'vLLM' }).click();
     await dialog()
       .getByText(/^Weights .+ GiB\. (Also fits|No machine here has enough)/)
       .waitFor();
     assert.equal(await dialog().getByLabel('Model').first().inputValue(), other);
     await openAdvanced();
     await dialog().getByLabel('Check memory').uncheck();
+    await button('Deploy').click();
+    await dialog().getByText('Its program was not found.').waitFor();
+    await dialog().getByLabel('Program').fill(process.execPath);
     await button('Deploy').click();
     await page.getByRole('heading', { name: derived, level: 1 }).waitFor();
     assert.equal((await read(derived)).engine, 'vllm');

@@ -1,10 +1,13 @@
 // Engines that end or stop answering while they serve, and requests that are refused because a start takes long.
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, before, describe, test } from 'node:test';
 import { createLiveness } from '#deployments/engines/liveness.ts';
+import { builtinModel } from '#inference/engines/local/builtin.ts';
 import { createHandClock, createRunningClock } from '#test/support/clock.ts';
 import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
 import { listen } from '#test/support/listen.ts';
@@ -27,6 +30,7 @@ describe('an engine that fails while it serves', () => {
     deployments = openTestDeployments(server, owner, clock);
   });
   afterEach(() => deployments.removeAll());
+  const readMetrics = async () => (await fetch(`${server.url}/metrics`)).text();
   const readLog = async () => {
     const { data } = await deployments.call<{ lines: string[] }>('GET', '/tested/log');
     return data.lines;
@@ -57,16 +61,64 @@ describe('an engine that fails while it serves', () => {
     assert.match((await deployments.show('tested')).reason ?? '', /stopped answering/);
   });
 
-  test('by weights that it can’t load: the built-in engine is not waited for', async () => {
-    const source = join(makeFolder(), 'missing.gguf');
+  test('by weights that were sound when it was created: one start fails, and requests are refused at once', async () => {
+    const source = join(makeFolder(), 'model.gguf');
+    copyFileSync(builtinModel.modelPath, source);
     const engine = { engine: 'builtin', program: null, args: null, source };
     await deployments.create('tested', engine);
-    const response = await clock.through(deployments.chat());
+    truncateSync(source, 5_000);
+    const response = await deployments.chat();
     const text = await response.text();
     assert.equal(response.status, 503, text);
-    assert.match(text, /There are no such weights\..*deployment_unavailable/);
+    assert.match(text, /not a sound GGUF file\..*deployment_unavailable/);
+    assert.equal(response.headers.get('retry-after'), null);
+    assert.equal(response.headers.get('x-should-retry'), 'false');
     const { status, reason } = await deployments.show('tested');
-    assert.deepEqual([status, reason], ['failed', 'There are no such weights.']);
+    assert.deepEqual([status, reason?.includes(source)], ['failed', true]);
+    assert.match(await readMetrics(), /^millrace_deployment_failed\{[^}]*"tested"\} 1$/m);
+    assert.match(await readMetrics(), /^millrace_deployment_failed_replicas_total\{[^}]*\} 1$/m);
+  });
+
+  test('before it starts: what names no program and no sound weights is refused', async () => {
+    const file = (name: string, bytes: Buffer) => {
+      const path = join(makeFolder(), name);
+      writeFileSync(path, bytes);
+      return path;
+    };
+    const whole = readFileSync(builtinModel.modelPath);
+    const builtin = { engine: 'builtin', program: null, args: null };
+    const vllm = { engine: 'vllm', program: process.execPath, args: null };
+    for (const [given, message] of [
+      [{ program: '/opt/absent' }, /program was not found\. \/opt\/absent is not an executable/],
+      [{ program: 'absent-program' }, /program was not found/],
+      [{ ...builtin, source: join(makeFolder(), 'no.gguf') }, /There are no such weights/],
+      [{ ...builtin, source: file('random.gguf', randomBytes(10_000)) }, /not a sound GGUF file/],
+      [{ ...builtin, source: file('short.gguf', whole.subarray(0, 99_999)) }, /not a sound GGUF/],
+      [{ ...vllm, source: makeFolder() }, /not those of a model\. .* has no config\.json/],
+    ] as const) {
+      const { status, error } = await deployments.create('tested', given);
+      assert.equal(status, 400);
+      assert.match(error?.message ?? '', message);
+    }
+  });
+
+  test('metrics show what it has, wants and holds', async () => {
+    await deployments.create('tested', { env: { LOAD_MS: '300' } });
+    const answer = deployments.chat();
+    await until('it starts', async () =>
+      /millrace_deployment_held_requests\{[^}]*\} 1/.test(await readMetrics()),
+    );
+    assert.match(await readMetrics(), /_replicas\{[^}]*"tested",millrace_state="starting"\} 1/);
+    assert.match(await readMetrics(), /_replicas_wanted\{[^}]*"tested"\} 1/);
+    assert.equal((await answer).status, 200);
+    const after = await readMetrics();
+    assert.match(after, /_replicas\{[^}]*"tested",millrace_state="ready"\} 1/);
+    assert.match(after, /millrace_deployment_start_seconds\{[^}]*\} [\d.]+/);
+    await deployments.removeAll();
+    await clock.until(
+      'its metrics are gone',
+      async () => !/^millrace_deployment.*"tested"/m.test(await readMetrics()),
+    );
   });
 
   test('by never listening: the reason says so', async () => {

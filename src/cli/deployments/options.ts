@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { type Command, Option } from 'commander';
-import { toNumber } from '#cli/number-option.ts';
+import { toNumber, toWholeNumber } from '#cli/number-option.ts';
 import { CliError } from '#cli/output.ts';
 import {
   type DeploymentChange,
@@ -61,13 +61,17 @@ export function withDeploymentOptions(command: Command): Command {
     )
     .option('--image <family>', "Image for the machines (default: the host's)")
     .option('--setup-file <file>', 'Shell script that prepares a machine before the engine starts')
-    .option('--min <number>', 'Replicas that always run (default: 0)', toNumber)
-    .option('--max <number>', 'Maximum number of replicas (default: 1)', toNumber)
+    .option('--min <number>', 'Replicas that always run (default: 0)', toWholeNumber)
+    .option('--max <number>', 'Maximum number of replicas (default: 1)', toWholeNumber)
     .option(
       '--schedule <time...>',
       'Time with more replicas: days, from-to, number, time zone, as in "mon-fri 08:00-18:00 2 Europe/Berlin"',
     )
-    .option('--target <number>', 'Running requests per replica to aim for (default: 8)', toNumber)
+    .option(
+      '--target <number>',
+      'Running requests per replica to aim for (default: 8)',
+      toWholeNumber,
+    )
     .option(
       '--sleep-after <seconds>',
       'Idle time before an engine gives its memory back and sleeps, or never (default: never)',
@@ -86,14 +90,14 @@ export function withDeploymentOptions(command: Command): Command {
     .option(
       '--start-timeout <seconds>',
       'Time that a replica may take to answer first (default: 900)',
-      toNumber,
+      toWholeNumber,
     )
     .option(
       '--hold-requests <number>',
       'Requests that may wait for the first replica (default: 100)',
-      toNumber,
+      toWholeNumber,
     )
-    .option('--hold-seconds <seconds>', 'How long each may wait (default: 600)', toNumber)
+    .option('--hold-seconds <seconds>', 'How long each may wait (default: 600)', toWholeNumber)
     .option('--weight <number>', 'Share of the load beside other backends (default: 1)', toNumber)
     .option('--check-memory', 'Refuse a model that needs more memory than there is (default)')
     .option('--no-check-memory', 'Start it even if it seems not to fit');
@@ -126,7 +130,7 @@ export function toChange(options: DeploymentOptions): DeploymentChange {
   ) as DeploymentChange;
 }
 
-const toSeconds = (text: string) => text !== 'never' && toNumber(text);
+const toSeconds = (text: string) => text !== 'never' && toWholeNumber(text);
 
 /** Undefined if no step is given. Steps that are not given stay, and null leaves one out. */
 function toLadder({ sleepAfter, stopAfter, removeAfter }: DeploymentOptions) {

@@ -39,7 +39,8 @@ const guard = `exec 3<&0
 exec 3<&-
 exec "$@" </dev/null`;
 
-const systemPath =
+/** Where programs without a path are sought. */
+export const systemPath =
   '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin';
 const stopTimeoutMs = 10_000;
 /** Time for the last output of a process that has ended. */

@@ -12,6 +12,8 @@ export interface Failure {
   readonly publicMessage: string;
   /** For people who manage the deployment. */
   readonly reason: string;
+  /** True if the next start would fail as well. Default: false. */
+  readonly isPermanent?: boolean;
 }
 
 export const toFailure = (publicMessage: string, detail = ''): Failure => ({

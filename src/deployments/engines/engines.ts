@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { type StoredReplica, TakenOver } from '#deployments/ground/replica-rows.ts';
 import type { Stored } from '#deployments/ground/rows.ts';
 import type { Engine, StartEngine } from './engine.ts';
+import { FlawedStart, findFlaw } from './engine-files.ts';
 import type { EngineWeights } from './engine-weights.ts';
 import { type HostEngineParts, startHostEngine } from './host-engine.ts';
 import { type MachineEngineParts, openMachineEngine, releaseMachine } from './machine-engine.ts';
@@ -39,6 +40,9 @@ export function createEngines(
   return {
     async start(order, watch) {
       const { spec, mount } = await weights.locate(order, watch);
+      // Weights of a machine are checked where they are, on this computer.
+      const flaw = await findFlaw({ ...spec, source: mount ?? spec.source });
+      if (flaw !== undefined) throw new FlawedStart(flaw);
       watch.report('starting');
       return spec.runs_on === 'host'
         ? startHostEngine(host, { ...order, spec })

@@ -5,8 +5,13 @@ import { isAbsolute } from 'node:path';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ok } from '#cloud/schema.ts';
-import { FitsQuery, FitsView, KnownModelView } from '#deployments/ground/schema.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
+import {
+  deploymentEngines,
+  FitsQuery,
+  FitsView,
+  KnownModelView,
+} from '#deployments/ground/schema.ts';
+import { OneOf, Type } from '#lib/schema/schema-builder.ts';
 import type { Fits } from './fits.ts';
 import { knownModels } from './known-models.ts';
 
@@ -36,6 +41,17 @@ export function fitsRoutes(
       const wanted = { model, engine, source, args, target: Number(target ?? 8) };
       return { data: await fits.estimate(wanted) };
     },
+  );
+  app.get(
+    '/-/engine',
+    {
+      schema: {
+        tags,
+        summary: "Find the engine that suits the server's computer",
+        response: ok(Type.Object({ engine: OneOf(deploymentEngines) })),
+      },
+    },
+    async () => ({ data: { engine: await fits.findOwnEngine() } }),
   );
   app.get(
     '/-/models',

@@ -2,6 +2,7 @@
 
 import type { Offer } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
+import { hasProgram } from '#deployments/engines/engine-files.ts';
 import { findRepository, sourceOf } from '#deployments/engines/engine-weights.ts';
 import { doesNotFit } from '#deployments/ground/errors.ts';
 import type { FitsView } from '#deployments/ground/schema.ts';
@@ -25,6 +26,8 @@ type Wanted = Pick<DeploymentSpec, 'model' | 'engine' | 'source' | 'args' | 'tar
 export interface Fits {
   /** What the model needs, and whether each place has it. */
   estimate(wanted: Wanted): Promise<FitsView>;
+  /** The engine that serves a model best on this server's computer, of those that are installed. */
+  findOwnEngine(): Promise<DeploymentSpec['engine']>;
   /** Throws a Refusal if the model does not fit the place. What is not known fits. */
   check(spec: DeploymentSpec): Promise<void>;
 }
@@ -68,6 +71,13 @@ export function createFits(
         places:
           need === null ? [] : (await places()).map((place) => toPlaceView(place, wanted, need)),
       };
+    },
+    async findOwnEngine() {
+      const host = (await places()).find(({ name }) => name === 'host');
+      const isInstalled = (engine: DeploymentSpec['engine']) =>
+        hasProgram({ engine, program: null, source: null, env: {}, runs_on: 'host' });
+      if ((host?.gpus.length ?? 0) > 0 && (await isInstalled('vllm'))) return 'vllm';
+      return (await isInstalled('llama-server')) ? 'llama-server' : 'builtin';
     },
     async check(spec) {
       const need = spec.check_memory ? await findNeed(spec) : null;

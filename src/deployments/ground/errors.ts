@@ -36,6 +36,9 @@ export const doesNotFit = (model: string, need: string) =>
     `${model} does not fit: it needs ${need}. Lower target or the context, or quantise the model. To start it anyway, turn the memory check off: \`--no-check-memory\`, \`check_memory: false\` in the configuration file, or Check memory in the dashboard.`,
   );
 
+export const flawedEngine = (setting: 'program' | 'source', reason: string) =>
+  invalidBody(reason, setting);
+
 export const onlyChatModels = (model: string, kind: string) =>
   invalidBody(`${model} is for ${kind}. Deployments serve models that chat.`, 'model');
 

@@ -2,9 +2,9 @@
 // backends is given for it.
 
 import { hasNewRequests, type Share } from '#deployments/decision/demand.ts';
-import { decide, type ReplicaFacts } from '#deployments/decision/scale.ts';
+import { decide, type ReplicaFacts, toDesired } from '#deployments/decision/scale.ts';
 import { createSchedule, type Schedule } from '#deployments/decision/schedule.ts';
-import { type Failure, type StartWatch, toFailure } from '#deployments/engines/engine.ts';
+import { type StartWatch, toFailure } from '#deployments/engines/engine.ts';
 import type { Engines } from '#deployments/engines/engines.ts';
 import type { HealthTarget, Liveness } from '#deployments/engines/liveness.ts';
 import { recipes } from '#deployments/engines/recipes.ts';
@@ -16,6 +16,7 @@ import { measureReplica } from '#deployments/stats/replica-stats.ts';
 import type { ReplicaStats } from '#deployments/stats/schema.ts';
 import type { DeployedModel } from '#inference/backends/registry.ts';
 import { newId } from '#lib/ids.ts';
+import { Failures } from './failures.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
 
 export interface LiveParts extends ReplicaParts {
@@ -29,12 +30,6 @@ export interface LiveParts extends ReplicaParts {
   readonly engines: Engines;
 }
 
-/** After this many failed starts in a row, nothing is started until the settings change. */
-const maxFailures = 3;
-/** Time before the next start after a failure. It doubles each time. */
-const retryMs = 250;
-/** A replica that ran this long was started well. */
-const soundMs = 60_000;
 /** How long a launch of a machine usually takes, before one was measured. */
 const launchMs = 10_000;
 /** How long running requests of a replica that is removed may take. */
@@ -57,12 +52,11 @@ export class LiveDeployment {
   #surplusSince: number | null = null;
   /** Requests that each replica had been given at the last tick, by its id. */
   #taken: ReadonlyMap<string, number> = new Map();
-  #failures = 0;
-  /** When the last failure that counts was noted. */
-  #failedAt = Number.NEGATIVE_INFINITY;
-  /** The log of the last replica that failed. */
-  #failedLog: readonly string[] = [];
-  #failure: Failure | null = null;
+  readonly #failures = new Failures();
+  /** Replicas that the requests need. */
+  wanted = 0;
+  /** Requests that wait for a replica. */
+  held = 0;
   isRemoved = false;
 
   /** `left` are replicas that an earlier process launched. */
@@ -108,12 +102,17 @@ export class LiveDeployment {
   }
 
   get hasFailed(): boolean {
-    return this.#failures >= maxFailures;
+    return this.#failures.arePermanent;
   }
 
   /** Why the last start failed; null if it did not. */
   get reason(): string | null {
-    return this.#failure?.reason ?? null;
+    return this.#failures.last?.reason ?? null;
+  }
+
+  /** Replicas that failed since this server started. */
+  get failedReplicas(): number {
+    return this.#failures.total;
   }
 
   replicas(): readonly ReplicaFacts[] {
@@ -166,7 +165,7 @@ export class LiveDeployment {
     const { revision } = this.#stored;
     const newest = this.#replicas.findLast((replica) => replica.revision === revision);
     if (newest !== undefined) return newest.log();
-    return this.#failure === null ? (this.#replicas.at(-1)?.log() ?? []) : this.#failedLog;
+    return this.reason === null ? (this.#replicas.at(-1)?.log() ?? []) : this.#failures.log;
   }
 
   /** What its replicas use now. Those without an engine are left out. */
@@ -187,10 +186,7 @@ export class LiveDeployment {
 
   /** Lets it start again after failures. */
   resetBackoff(): void {
-    this.#failures = 0;
-    this.#failedAt = Number.NEGATIVE_INFINITY;
-    this.#failure = null;
-    this.#failedLog = [];
+    this.#failures.reset();
   }
 
   remove(): void {
@@ -208,19 +204,20 @@ export class LiveDeployment {
     const running = replicas.reduce((sum, { outstanding }) => sum + outstanding, 0);
     const hasNewRequests = this.#hasNewRequests();
     const idleSince = this.#surplusSince;
-    const { start, surplusSince, ...ids } = decide(
-      { min: this.min, max: spec.max, target: spec.target, ladder: spec.ladder },
-      {
-        revision,
-        hasFailed: this.hasFailed || now < this.#failedAt + retryMs * 2 ** this.#failures,
-        isStopped: isStopped || this.isRemoved,
-        running: hasNewRequests ? Math.max(1, running) : running,
-        waiting,
-        replicas,
-        surplusSince: idleSince,
-        now,
-      },
-    );
+    const scaling = { min: this.min, max: spec.max, target: spec.target, ladder: spec.ladder };
+    const isEnding = isStopped || this.isRemoved;
+    this.held = waiting;
+    this.wanted = isEnding ? 0 : toDesired(scaling, running + waiting);
+    const { start, surplusSince, ...ids } = decide(scaling, {
+      revision,
+      hasFailed: !this.#failures.mayStart(now),
+      isStopped: isEnding,
+      running: hasNewRequests ? Math.max(1, running) : running,
+      waiting,
+      replicas,
+      surplusSince: idleSince,
+      now,
+    });
     // After requests that have ended by now, the idle time begins.
     this.#surplusSince = surplusSince ?? (hasNewRequests && running === 0 ? now : null);
     for (let count = 0; count < start; count++) this.#start(now);
@@ -276,8 +273,9 @@ export class LiveDeployment {
     const { name, isStopped } = this.#stored;
     if (this.isRemoved) return `The deployment ${name} was removed.`;
     if (isStopped) return `The deployment ${name} is stopped. An owner can start it again.`;
-    if (!this.hasFailed || this.#failure === null) return null;
-    const { publicMessage, reason } = this.#failure;
+    const { last } = this.#failures;
+    if (!this.hasFailed || last === null) return null;
+    const { publicMessage, reason } = last;
     const where =
       publicMessage === reason
         ? 'Owners see its log on its page in the dashboard.'
@@ -308,7 +306,16 @@ export class LiveDeployment {
     const id = newId();
     const start = (watch: StartWatch) =>
       this.#parts.engines.start({ id, deployment, revision, spec }, watch);
-    this.#replicas.push(new Replica(this.#parts, { id, spec, revision, startedAt, start }));
+    const parts = this.#partsOf(id, this.#failures.nextAttempt);
+    parts.log.info({ revision }, 'a replica starts');
+    this.#replicas.push(new Replica(parts, { id, spec, revision, startedAt, start }));
+  }
+
+  /** The log lines of a replica name it. */
+  #partsOf(replica: string, attempt: number): ReplicaParts {
+    const { name: deployment } = this.#stored;
+    const log = this.#parts.log.child({ deployment, replica, attempt });
+    return { ...this.#parts, log };
   }
 
   #adopt(replica: StoredReplica): void {
@@ -316,7 +323,7 @@ export class LiveDeployment {
     if (settings === null) return;
     const start = () => this.#parts.engines.adopt(replica);
     const order = { id, spec: settings.spec, revision, startedAt, readyAt, rest, start };
-    this.#replicas.push(new Replica(this.#parts, order));
+    this.#replicas.push(new Replica(this.#partsOf(id, 1), order));
   }
 
   #drain(replica: Replica, now: number, idleSince: number | null): void {
@@ -361,8 +368,9 @@ export class LiveDeployment {
       const state = liveness.check(replica, () => this.#toHealthTarget(replica));
       if (state === 'suspect') suspects.add(replica);
       if (state !== 'dead') continue;
-      this.#noteFailure(now, replica, toFailure('The engine ran, but stopped answering.'));
-      this.#parts.failed(this.reason ?? '');
+      const failure = toFailure('The engine ran, but stopped answering.');
+      this.#failures.add(now, replica, failure);
+      replica.logFailure(failure);
       void replica.stop();
     }
     this.#suspects = suspects;
@@ -373,26 +381,15 @@ export class LiveDeployment {
     return { url: new URL(recipes[replica.spec.engine].health, url).href, key: apiKey };
   }
 
-  #noteFailure(now: number, replica: Replica, failure: Failure): void {
-    this.#failure = failure;
-    this.#failedLog = replica.log();
-    const wasSound = replica.readyAt !== null && now - replica.readyAt >= soundMs;
-    // Replicas that start together fail together, for example if their weights can't be fetched. That counts once.
-    if (!wasSound && replica.startedAt <= this.#failedAt) return;
-    this.#failures = wasSound ? 1 : this.#failures + 1;
-    this.#failedAt = now;
-  }
-
   #removeEnded(now: number): void {
     const ended = this.#replicas.filter(({ hasEnded }) => hasEnded);
     for (const replica of ended) {
       this.#draining.delete(replica);
       if (replica.failure === null || replica.revision !== this.#stored.revision) continue;
-      this.#noteFailure(now, replica, replica.failure);
+      this.#failures.add(now, replica, replica.failure);
     }
     this.#replicas = this.#replicas.filter(({ hasEnded }) => !hasEnded);
-    const isSound = ({ revision, readyAt }: Replica) =>
-      revision === this.#stored.revision && readyAt !== null && now - readyAt >= soundMs;
-    if (now - this.#failedAt >= soundMs && this.#replicas.some(isSound)) this.resetBackoff();
+    const current = this.#replicas.filter(({ revision }) => revision === this.#stored.revision);
+    this.#failures.forgetIfSound(now, current);
   }
 }

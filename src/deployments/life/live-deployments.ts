@@ -60,8 +60,7 @@ export class LiveDeployments {
       clock,
       engines,
       changed: () => this.tick(),
-      failed: (reason) => log.warn({ reason }, 'the engine of a deployment failed'),
-      restFailed: (reason) => log.warn({ reason }, 'an idle engine could not rest'),
+      log,
       outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
       taken: (model, name) => registry.find(model, name)?.taken ?? 0,
       loadMs: (id) => parts.runs.loadMs(id),
@@ -91,6 +90,11 @@ export class LiveDeployments {
     await runs.open();
     await engines.clean();
     await servers?.start();
+  }
+
+  /** Those that this server runs. */
+  all(): readonly LiveDeployment[] {
+    return [...this.#all.values()];
   }
 
   /** Undefined if this server does not run it. */

@@ -1,6 +1,7 @@
 // One replica of a deployment: an engine that starts, answers, takes requests until it is drained, and may rest and wake.
 // It is ready when it has generated a token, not when its port is open.
 
+import type { FastifyBaseLogger } from 'fastify';
 import type { ReplicaFacts } from '#deployments/decision/scale.ts';
 import {
   type Engine,
@@ -8,6 +9,7 @@ import {
   type StartWatch,
   toFailure,
 } from '#deployments/engines/engine.ts';
+import { FlawedStart } from '#deployments/engines/engine-files.ts';
 import { scriptProgress } from '#deployments/engines/engine-script.ts';
 import { probe } from '#deployments/engines/probe.ts';
 import { findFailure, type Recipe, recipes } from '#deployments/engines/recipes.ts';
@@ -22,10 +24,7 @@ export interface ReplicaParts {
   readonly clock: Clock;
   /** Called when the replica is ready, and when it has ended. */
   changed(): void;
-  /** Called when the replica has ended by itself. */
-  failed(reason: string): void;
-  /** Called when its engine did not take a step of the ladder. */
-  restFailed(reason: string): void;
+  readonly log: FastifyBaseLogger;
 }
 
 export interface ReplicaOrder {
@@ -208,7 +207,7 @@ export class Replica {
   #skip({ step, idleSince }: Rest, reason: string): void {
     // It is needed again, or ends anyway.
     if (this.#rest === null || this.#ending !== null) return;
-    this.#parts.restFailed(reason);
+    this.#parts.log.warn({ reason }, 'an idle engine could not rest');
     if (step === 'asleep' && this.spec.ladder.stopped !== null)
       this.rest({ step: 'stopped', idleSince });
     else void this.stop();
@@ -257,16 +256,19 @@ export class Replica {
       const ended = await this.#serve(this.#engine);
       if (this.#ending === null && ended !== null) this.failure = this.#explain(ended);
     } catch (error) {
-      if (this.#ending === null)
-        this.failure = toFailure('The engine could not be started.', (error as Error).message);
+      if (this.#ending === null) this.failure = toStartFailure(error as Error);
     }
     // Nothing of an engine that failed may stay, and it takes no more requests.
     this.#state = 'stopping';
     if (this.#ending === null) this.#parts.changed();
     await this.#engine?.[this.#ending ?? 'stop']();
     this.hasEnded = true;
-    if (this.failure !== null) this.#parts.failed(this.failure.reason);
+    if (this.failure !== null) this.logFailure(this.failure);
     this.#parts.changed();
+  }
+
+  logFailure({ reason }: Failure): void {
+    this.#parts.log.warn({ reason }, 'the engine of a deployment failed');
   }
 
   #report: StartWatch['report'] = (progress, { isWaiting = false, leftMs = 0 } = {}) => {
@@ -301,7 +303,11 @@ export class Replica {
     if (!(await this.#answersInTime(engine))) throw new Error(this.#lateness);
     if (over.aborted) return;
     this.#readyAt = readyAt ?? this.#parts.clock.now();
-    if (readyAt === null) engine.setReady?.(this.#readyAt);
+    if (readyAt === null) {
+      engine.setReady?.(this.#readyAt);
+      const startMs = this.#readyAt - this.#loadingSince;
+      this.#parts.log.info({ start_ms: startMs }, 'a replica is ready');
+    }
     this.#isWaking = false;
     if (this.#state === 'starting') this.#state = 'ready';
     this.#parts.changed();
@@ -377,6 +383,11 @@ export class Replica {
     return undefined;
   }
 }
+
+const toStartFailure = (error: Error): Failure =>
+  error instanceof FlawedStart
+    ? error.failure
+    : toFailure('The engine could not be started.', error.message);
 
 async function halt(engine: Engine): Promise<void> {
   if (engine.halt === undefined) throw new Error('The engine has no machine that could stay.');

@@ -104,6 +104,7 @@ export class RemoteDeployment {
     const hold = {
       ...toHoldLimits(spec),
       obstacle: this.#obstacle,
+      isPassing: this.#state.obstacle === null,
       readyBy: () => this.#state.ready_by,
       progress: () => this.#state.progress,
     };

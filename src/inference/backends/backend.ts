@@ -45,6 +45,8 @@ export interface Backend {
 export interface Hold extends QueueLimits {
   /** Why none will ever be served, as a sentence; null if a replica is starting or will. */
   readonly obstacle: string | null;
+  /** True if the obstacle may pass by itself. Default: false. */
+  readonly isPassing?: boolean;
   /** When a replica will probably be ready, in Unix milliseconds; null if that is not known. */
   readyBy(): number | null;
   /** What the replica that is starting does; null if none is. */

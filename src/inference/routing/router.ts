@@ -301,10 +301,18 @@ export class Router {
   }
 
   #unavailable(model: string): EngineError {
-    const obstacle = this.findHold(model)?.obstacle ?? null;
-    return new EngineError('unavailable', obstacle ?? 'No backend can take the request.', {
-      code: obstacle === null ? 'model_unavailable' : 'deployment_unavailable',
-      retryAfterMs: soonestRetryMs(this.#list.forModel(model)),
+    const { obstacle = null, isPassing = false } = this.findHold(model) ?? {};
+    const retryAfterMs = soonestRetryMs(this.#list.forModel(model));
+    if (obstacle === null)
+      return new EngineError('unavailable', 'No backend can take the request.', {
+        code: 'model_unavailable',
+        retryAfterMs,
+      });
+    const code = 'deployment_unavailable';
+    // A retry would not help before an owner does something.
+    return new EngineError('unavailable', obstacle, {
+      code,
+      ...(isPassing && { retryAfterMs }),
     });
   }
 }

@@ -15,6 +15,10 @@ export const deployments: Record<string, OperationText> = {
     description:
       'Computes the memory that a model needs: its weights, the KV cache of `target` requests with `context` tokens each, and the engine itself; and whether the server’s computer and each instance type have it. `need` is null if the model is neither on the server nor in the list of known models. Paths are for owners.',
   },
+  findTheEngineThatSuitsTheServerSComputer: {
+    description:
+      'Returns the engine that the dashboard selects first: vLLM if it is installed and there is a GPU, else llama-server if it is installed, else the built-in engine.',
+  },
   listKnownModels: {
     description: 'Lists well-known open models, with their size and licence.',
   },

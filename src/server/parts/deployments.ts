@@ -12,6 +12,7 @@ import { createFits, type Fits, toMemoryPlaces } from '#deployments/fits/fits.ts
 import { ReplicaRows } from '#deployments/ground/replica-rows.ts';
 import { DeploymentRows } from '#deployments/ground/rows.ts';
 import { LiveDeployments } from '#deployments/life/live-deployments.ts';
+import { watchDeployments } from '#deployments/metrics.ts';
 import { PeerService } from '#deployments/peers/peer-service.ts';
 import type { PeerParts } from '#deployments/peers/routes.ts';
 import { ServerRows } from '#deployments/peers/server-rows.ts';
@@ -66,6 +67,7 @@ export function openDeployments(
   const endPulls = () => weights.pulls.endUnneeded();
   const shared = { clock, log, rows, runs, engines, hourlyCents };
   const live = new LiveDeployments({ ...shared, registry, router, servers, endPulls });
+  watchDeployments(core.metrics, live, runs);
   const service = new PeerService(live, registry, router);
   return {
     deployments: new Deployments({ ...shared, db, audit, catalog, fits, live, servers }),

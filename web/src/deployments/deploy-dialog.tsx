@@ -12,7 +12,7 @@ import { Advanced } from '../components/advanced.tsx';
 import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { ModelSelect } from '../models/model-select.tsx';
-import { useModels } from '../models/use-models.ts';
+import { useGgufRepository, useModels } from '../models/use-models.ts';
 import { parseSettings } from './deployment-form.ts';
 import {
   deploymentsKey,
@@ -24,7 +24,7 @@ import {
 } from './deployments.ts';
 import { MemoryFits } from './memory-fits.tsx';
 import { PlaceSelect } from './place-select.tsx';
-import { usePlace } from './places.ts';
+import { useOwnEngine, usePlace } from './places.ts';
 import {
   ArgumentsField,
   EngineFields,
@@ -53,9 +53,16 @@ export function DeployDialog(props: DeployDialogProps) {
   const client = useQueryClient();
   const models = useModels();
   const [model, setModel] = useState(deployment?.model ?? initialModel);
-  const [engine, setEngine] = useState<Engine>(deployment?.engine ?? 'vllm');
+  const ownEngine = useOwnEngine() ?? 'builtin';
+  const [chosenEngine, setEngine] = useState(deployment?.engine ?? null);
+  const engine = chosenEngine ?? ownEngine;
   const [source, setSource] = useState(deployment?.source ?? '');
-  const { need, places, place, choosePlace } = usePlace(deployment, { model, engine, source });
+  // Without a source, the built-in engine would serve the small model that comes with Millrace.
+  const suggested = useGgufRepository(model);
+  const takesGguf = engine === 'builtin' || engine === 'llama-server';
+  const defaultSource = deployment === null && takesGguf ? suggested : '';
+  const wanted = { model, engine, source: source || defaultSource };
+  const { need, places, place, choosePlace } = usePlace(deployment, wanted);
   async function save(form: FormData) {
     const name = deployment?.name ?? toFieldText(form, 'name');
     const settings = { engine, runs_on: place, ...parseSettings(form) };
@@ -102,7 +109,13 @@ export function DeployDialog(props: DeployDialogProps) {
         <PlaceSelect places={places} value={place} onChange={choosePlace} />
       </SimpleGrid>
       {need && <MemoryFits need={need} places={places} chosen={place} />}
-      <EngineFields engine={engine} deployment={deployment} onSource={setSource} />
+      <EngineFields
+        key={defaultSource}
+        engine={engine}
+        deployment={deployment}
+        defaultSource={defaultSource}
+        onSource={setSource}
+      />
       {place !== 'host' && <SetupField deployment={deployment} />}
       <ScalingFields deployment={deployment} />
       <Advanced

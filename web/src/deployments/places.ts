@@ -43,6 +43,15 @@ export function useFits({ model, engine, source }: WantedModel): FitsView | unde
   return data?.data;
 }
 
+/** The engine that suits this server's computer; undefined until it is known. */
+export function useOwnEngine(): Engine | undefined {
+  const { data } = useQuery({
+    queryKey: ['own-engine'],
+    queryFn: () => get<{ data: { engine: Engine } }>(`${deploymentsPath}/-/engine`),
+  });
+  return data?.data.engine;
+}
+
 /** Types without capacity now are left out, except for `chosen`: the next replica may find some. */
 export function usePlaces(fits: FitsView | undefined, chosen: string | null): Place[] {
   const types = useInstanceTypes();

@@ -27,11 +27,14 @@ const texts = [
 
 interface EngineFieldsProps extends FieldsProps {
   engine: Engine;
+  /** The source of a new deployment until another one is entered. */
+  defaultSource: string;
   /** Called with the source once it is entered. */
   onSource: (source: string) => void;
 }
 
-export function EngineFields({ engine, deployment, onSource }: EngineFieldsProps) {
+export function EngineFields(props: EngineFieldsProps) {
+  const { engine, deployment, defaultSource, onSource } = props;
   const shown = texts.flatMap((text) => {
     const field = engineFields[engine][text.name];
     return field === undefined ? [] : [{ ...text, ...field }];
@@ -44,7 +47,7 @@ export function EngineFields({ engine, deployment, onSource }: EngineFieldsProps
             key={name}
             name={name}
             {...text}
-            defaultValue={deployment?.[name] ?? ''}
+            defaultValue={deployment?.[name] ?? (name === 'source' ? defaultSource : '')}
             onBlur={({ currentTarget }) =>
               name === 'source' && onSource(currentTarget.value.trim())
             }

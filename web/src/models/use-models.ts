@@ -18,6 +18,12 @@ export function useModelOverview() {
   });
 }
 
+/** The repository of the hub with GGUF files of a model; empty if none is known. */
+export function useGgufRepository(model: string | null): string {
+  const { data } = useModelOverview();
+  return data?.models.find(({ id }) => id === model)?.gguf_repo ?? '';
+}
+
 /** The ids of models that chat. Undefined until it is known which ones do. */
 export function useChatModels(): { ids: string[] | undefined; error: unknown } {
   const models = useModels();
