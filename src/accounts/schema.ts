@@ -203,6 +203,7 @@ export const auditActions = [
   'image.imported',
   'pull.created',
   'pull.cancelled',
+  'model.stand_in',
   'weights.removed',
   'backend.created',
   'backend.changed',

@@ -34,6 +34,7 @@ import * as servers from '#db/migrations/0028-servers.ts';
 import * as pullOrders from '#db/migrations/0029-pull-orders.ts';
 import * as responseIndex from '#db/migrations/0030-response-index.ts';
 import * as lettingFinish from '#db/migrations/0031-letting-finish.ts';
+import * as servedModels from '#db/migrations/0032-served-models.ts';
 import type { Database } from '#db/tables/tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -66,6 +67,7 @@ const migrations: Record<string, Migration> = {
   '0029-pull-orders': pullOrders,
   '0030-response-index': responseIndex,
   '0031-letting-finish': lettingFinish,
+  '0032-served-models': servedModels,
 };
 
 /** Names of all migrations, in the order in which they run. */

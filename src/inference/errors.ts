@@ -70,6 +70,17 @@ const deploymentUnavailable = ({ message, retryAfterMs }: EngineError) =>
     headers: retryAfterMs === null ? { 'x-should-retry': 'false' } : retryAfter(retryAfterMs),
   });
 
+const noBackend = (model: string, retryAfterMs: number) =>
+  new InferenceError(
+    503,
+    `No backend serves ${model}. Ask an owner of this server to add one or to deploy the model.`,
+    {
+      type: 'service_unavailable_error',
+      code: 'no_backend',
+      headers: retryAfter(retryAfterMs),
+    },
+  );
+
 const modelUnavailable = (model: string, retryAfterMs: number, cause: unknown) =>
   new InferenceError(503, `No healthy backend serves ${model} at the moment. Try again shortly.`, {
     type: 'service_unavailable_error',
@@ -159,6 +170,7 @@ export function toInferenceError(error: unknown, model: string): InferenceError 
   if (!(error instanceof EngineError)) return undefined;
   const retryAfterMs = error.retryAfterMs ?? 1000;
   if (error.code === 'model_unavailable') return modelUnavailable(model, retryAfterMs, error);
+  if (error.code === 'no_backend') return noBackend(model, retryAfterMs);
   if (error.code === 'deployment_unavailable') return deploymentUnavailable(error);
   if (error.code === 'upstream_timeout') return backendTooSlow(model, error);
   switch (error.failure) {

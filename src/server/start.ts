@@ -41,8 +41,8 @@ export interface RunningServer {
   /** Null once an owner has joined. */
   setupLink: string | null;
   database: 'SQLite' | 'PostgreSQL';
-  /** The name of the model that answers for models without a backend. */
-  standIn: string;
+  /** The name of the model that answers for models that never had a backend. Null if there is none. */
+  standIn: string | null;
   /** How machines are isolated on this host and what they can reach, in a sentence or two. */
   machines: string;
   /** Why machines of this host have no internet access, and what to do; empty if they have it. */
@@ -108,7 +108,7 @@ export async function startServer(
     firstApiKey,
     setupLink: setupToken === null ? null : toJoinLink(state.url, setupToken),
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
-    standIn: models.standIn.name,
+    standIn: models.standIn?.name ?? null,
     machines: describeMachines(cloud.hosts.all(), cloud.ownHostId),
     networkObstacle: describeNetworkObstacle(cloud.hosts.all(), cloud.ownHostId),
     gpus: describeGpus(config, cloud.hosts.all(), cloud.ownHostId),
@@ -185,7 +185,7 @@ function createServerApp(parts: Parts, state: Readonly<ServerState>): Promise<Fa
 }
 
 function preload({ core, models }: Parts): void {
-  models.standIn.preload().catch((err) => core.log.error({ err }, 'the stand-in did not load'));
+  models.standIn?.preload().catch((err) => core.log.error({ err }, 'the stand-in did not load'));
 }
 
 /** Starts the work that runs beside requests, and cleans up after an earlier process that was killed. */

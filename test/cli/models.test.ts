@@ -100,6 +100,9 @@ describe('millrace models', () => {
     );
     const removed = await run('remove', model, '--yes');
     assert.match(removed.out, /and freed 200\.0 kB\./);
+    assert.match(removed.out, new RegExp(`millrace models stand-in ${model}$`, 'm'));
+    assert.match((await run('show', model)).out, /^Served by\s+no backend$/m);
+    assert.match((await run('stand-in', model)).out, /^The stand-in, .* now answers for /);
     assert.match((await run('show', model)).out, /^Served by\s+stand-in, not the real model$/m);
     assert.doesNotMatch((await run('list')).out, /WEIGHTS ON DISK/);
   });

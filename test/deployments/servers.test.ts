@@ -376,8 +376,11 @@ describe('deployments of several servers', {
 
     test('are not started elsewhere when their server has gone', async () => {
       await first.server.stop();
-      const servedBy = async () => (await chat(second)).headers.get('x-served-by');
-      await clock.until('the stand-in answers', async () => (await servedBy()) === 'builtin');
+      const codeOf = async () => {
+        const answer = await chat(second);
+        return ((await answer.json()) as { error: { code: string } }).error.code;
+      };
+      await clock.until('none is left', async () => (await codeOf()) === 'no_backend');
     });
   });
 });

@@ -6,6 +6,7 @@ import { listCommand } from './list.ts';
 import { pullCommand } from './pull.ts';
 import { removeCommand } from './remove.ts';
 import { showCommand } from './show.ts';
+import { standInCommand } from './stand-in.ts';
 
 export const modelsCommand = (): Command =>
   nounCommand('models', 'List models; pull and remove weights', [
@@ -13,4 +14,5 @@ export const modelsCommand = (): Command =>
     showCommand(),
     pullCommand(),
     removeCommand(),
+    standInCommand(),
   ]);

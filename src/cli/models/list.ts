@@ -78,6 +78,7 @@ export const readOverview = () =>
 
 export function servedBy(backends: readonly BackendView[], id: string): string {
   const own = backends.filter(({ model }) => model === id);
+  if (own.length === 0) return 'no backend';
   return own
     .map((backend) => {
       if (backend.kind === 'stand-in') return 'stand-in, not the real model';

@@ -1,9 +1,11 @@
 // millrace models remove.
 
 import { Command } from 'commander';
+import { readBackends } from '#cli/backends/find.ts';
 import { createClient } from '#cli/client.ts';
 import { CliError, report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
+import { programName } from '#config/environment.ts';
 import { toSize } from '#lib/text/format.ts';
 import { readOverview } from './list.ts';
 
@@ -14,9 +16,7 @@ Examples:
 
 export function removeCommand(): Command {
   return new Command('remove')
-    .description(
-      "Delete weights from the server's disk; the stand-in then answers for their models",
-    )
+    .description("Delete weights from the server's disk; requests for their models then get 503")
     .argument('<name or id>', 'Weights from `millrace models list`, or the model id they serve')
     .option('--yes', 'Do not ask for confirmation')
     .option('--json', 'Print JSON')
@@ -37,6 +37,11 @@ async function remove(wanted: string, { yes, json }: { yes?: true; json?: true }
   const path = weights.name.split('/').map(encodeURIComponent).join('/');
   await createClient('session').delete(`/dashboard/api/weights/${path}`);
   const removed = `Removed ${weights.name} and freed ${size}.`;
-  const standIn = `\nThe stand-in now answers for ${weights.models.join(', ')}.`;
-  report(weights, weights.models.length > 0 ? removed + standIn : removed, json);
+  const backends = await readBackends();
+  const left = weights.models.filter((id) => !backends.some(({ model }) => model === id));
+  const hints = left.map(
+    (id) =>
+      `\nNo backend serves ${id} now. To let the stand-in answer: ${programName()} models stand-in ${id}`,
+  );
+  report(weights, [removed, ...hints].join(''), json);
 }

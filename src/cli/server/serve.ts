@@ -119,12 +119,13 @@ function releaseStartupMemory(): void {
   collect({ type: 'major', flavor: 'last-resort' });
 }
 
-function describeModels(standIn: string): string {
+function describeModels(standIn: string | null): string {
   const obstacle = findModelObstacle();
   if (obstacle !== '') return `Only models with a backend answer. ${obstacle}`;
+  if (standIn === null) return 'Only models with a backend answer: there is no stand-in.';
   return standIn === 'builtin'
-    ? 'The stand-in, a small model, answers for every model without a backend.'
-    : `${standIn} stands in for every model without a backend.`;
+    ? 'The stand-in, a small model, answers for every model that never had a backend.'
+    : `${standIn} stands in for every model that never had a backend.`;
 }
 
 /** What to do if models could run on a GPU here but lack its kernels; empty otherwise. */

@@ -1,6 +1,6 @@
 // The inference API at /v1 and the models that run on this computer: the section inference.
 
-import { NullableString, section } from '#config/field.ts';
+import { section } from '#config/field.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import { BatchSettings } from './batches.ts';
 
@@ -99,9 +99,13 @@ export const InferenceSettings = Type.Object(
     queue: QueueSettings,
     responses: ResponseSettings,
     batches: BatchSettings,
-    stand_in: NullableString(
-      'GGUF file of the stand-in, which answers for models without a backend. If null, a small model that is built in.',
-    ),
+    stand_in: Type.Unsafe<string | boolean | null>({
+      type: ['string', 'boolean', 'null'],
+      minLength: 1,
+      default: null,
+      description:
+        'GGUF file of the stand-in, which answers for models that never had a backend. If null or true, a small model that is built in. If false, such models are not served.',
+    }),
     preload: Type.Boolean({
       default: false,
       description: 'Load the stand-in when the server starts instead of at its first request.',

@@ -25,7 +25,7 @@ export const ServerSettings = Type.Object(
     ),
     peer_url: NullablePattern(
       webAddress,
-      'URL under which the other servers of the same PostgreSQL database reach this one, such as http://10.0.0.5:8080. They send it requests for the models of its deployments. If null, they answer such requests with the stand-in.',
+      'URL under which the other servers of the same PostgreSQL database reach this one, such as http://10.0.0.5:8080. They send it requests for the models of its deployments. If null, they answer such requests with 503, unless the model has other backends.',
     ),
     allowed_hosts: Type.Array(Type.String({ pattern: hostName }), {
       default: [],

@@ -64,7 +64,13 @@ export interface DrainedBackendRow {
   drained_at: number;
 }
 
-/** The only row. Every change of the two tables above increments it, so that checking for changes is cheap. */
+/** A model that has or had a backend: the stand-in does not take its place. */
+export interface ServedModelRow {
+  model_id: string;
+  served_at: number;
+}
+
+/** The only row. Every change of the three tables above increments it, so that checking for changes is cheap. */
 export interface BackendsVersionRow {
   version: number;
 }

@@ -37,6 +37,7 @@ import type {
   BackendsVersionRow,
   DrainedBackendRow,
   ModelWeightsRow,
+  ServedModelRow,
   WeightPullRow,
 } from './model-rows.ts';
 import type {
@@ -83,6 +84,7 @@ export interface Tables {
   model_weights: ModelWeightsRow;
   backends: BackendRow;
   drained_backends: DrainedBackendRow;
+  served_models: ServedModelRow;
   backends_version: BackendsVersionRow;
   deployments: DeploymentRow;
   deployment_runs: DeploymentRunRow;

@@ -31,7 +31,7 @@ import { modelRoutes } from '#inference/apis/models/routes.ts';
 import { ollamaRoutes } from '#inference/apis/ollama/routes.ts';
 import type { ResponsesParts } from '#inference/apis/responses/parts.ts';
 import { type SendStream, storedRoutes } from '#inference/apis/responses/stored/stored-routes.ts';
-import type { BackendList } from '#inference/backends/backend.ts';
+import type { ServedModels } from '#inference/backends/backend.ts';
 import { HttpDelivery } from '#inference/delivery.ts';
 import { codeOf, rightEnded } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
@@ -51,7 +51,7 @@ export interface InferenceParts {
   running: RunningRequests;
   catalog: Catalog;
   kindOf(entry: CatalogEntry): ModelKind;
-  backends: BackendList;
+  backends: ServedModels;
   serve: Serve;
   countPrompt: CountPrompt;
   accounting: RequestAccounting;
@@ -71,8 +71,8 @@ export interface InferenceParts {
 
 /** The routes that generate nothing, by the prefix of their scope. */
 const otherRoutes: Readonly<Record<string, AddRoutes>> = {
-  '/v1'(scope, { authenticator, catalog, files, batches, responses }, follow) {
-    modelRoutes(scope, catalog);
+  '/v1'(scope, { authenticator, catalog, backends, files, batches, responses }, follow) {
+    modelRoutes(scope, catalog, backends);
     batchRoutes(scope, batches);
     scope.register(async (prompts) => {
       prompts.addHook('onRequest', async (request) => refuseViewer(request));

@@ -2,6 +2,7 @@
 // one of them for a request. A backend is one engine behind one model id.
 
 import type { Engine } from '#inference/engine.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { Work } from '#inference/routing/pace.ts';
 import type { Usage } from '#inference/wire/response.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
@@ -76,7 +77,7 @@ export interface Health {
 }
 
 export interface BackendList {
-  /** Backends of one model in the configured order. Never empty: without any other, the stand-in serves the model. */
+  /** Backends of one model in the configured order; none if all are gone. The stand-in is only that of a new model. */
   forModel(model: string): readonly Backend[];
   /**
    * Called with a backend that failed a request. True if it is a replica that has ended: its deployment then holds
@@ -84,4 +85,12 @@ export interface BackendList {
    */
   hasEnded(backend: Backend): Promise<boolean>;
   close(): Promise<void>;
+}
+
+export interface ServedModels extends BackendList {
+  /**
+   * The models that lists show: without a stand-in, only those that have or had a backend. The same array until
+   * something changes.
+   */
+  listed(): readonly CatalogEntry[];
 }

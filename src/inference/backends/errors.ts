@@ -26,5 +26,11 @@ export const isDeployed = (id: string) =>
 export const standInStays = (id: string) =>
   conflict(`${id} stands in where there is no other backend. Add one, and it steps back.`);
 
+export const standInOff = () =>
+  conflict('There is no stand-in: inference.stand_in is false in the configuration.');
+
+export const hasBackend = (model: string, name: string) =>
+  conflict(`${model} has a backend, ${name}. The stand-in answers only for models without one.`);
+
 export const onlyUpstreams = (id: string) =>
   conflict(`${id} runs on this machine: it has neither a weight nor a limit of its own.`);

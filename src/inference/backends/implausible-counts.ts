@@ -1,4 +1,5 @@
-// How often a backend reported token counts that can't be true, or more than were reserved, for the dashboard, the CLI, metrics and the log.
+// How often a backend reported token counts that can't be true, or more than were reserved, for the dashboard, the CLI,
+// metrics and the log.
 // Counted in slots of one hour and logged once an hour, so that a backend that is always wrong costs little.
 
 import type { FastifyBaseLogger } from 'fastify';

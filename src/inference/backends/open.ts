@@ -44,7 +44,7 @@ export interface BackendsDeps {
   seal: Seal;
   metrics: Registry;
   bindings: Bindings;
-  standIn: LocalEngine;
+  standIn: LocalEngine | null;
   openWeights(weights: ServingWeights): LocalEngine;
   openUpstream: OpenUpstream;
   probe: ProbeUpstream;

@@ -7,7 +7,7 @@ import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { Backend, BackendList, Hold } from './backend.ts';
+import type { Backend, Hold, ServedModels } from './backend.ts';
 import { createHealth, type HealthSettings } from './health.ts';
 import { createImplausibleRecord } from './implausible-counts.ts';
 import {
@@ -26,7 +26,8 @@ export interface RegistryParts {
   readonly log: FastifyBaseLogger;
   readonly catalog: Catalog;
   readonly bindings: Bindings;
-  readonly standIn: LocalEngine;
+  /** Null if it is turned off. */
+  readonly standIn: LocalEngine | null;
   openWeights(weights: ServingWeights): LocalEngine;
   readonly openUpstream: OpenUpstream;
 }
@@ -34,6 +35,15 @@ export interface RegistryParts {
 export interface ConfiguredBackends {
   readonly specs: readonly UpstreamSpec[];
   readonly health: HealthSettings;
+}
+
+/** What the rows of the database say. */
+export interface LiveState {
+  readonly specs: readonly UpstreamSpec[];
+  /** Drained backends, as `<model>/<name>`. */
+  readonly drained: ReadonlySet<string>;
+  /** Models that have or had a backend. */
+  readonly served: ReadonlySet<string>;
 }
 
 interface DeployedBackend {
@@ -59,23 +69,23 @@ const maxEndingMs = 2_000;
 /** Returns the backend under a key, or makes it. */
 type Keep = (key: string, make: () => ManagedBackend) => ManagedBackend;
 
-export class BackendRegistry implements BackendList {
+export class BackendRegistry implements ServedModels {
   readonly #parts: RegistryParts;
   readonly #retirement: Retirement;
   readonly #weightsEngines: WeightsEngines;
   readonly #unsubscribe: () => void;
   readonly #leaving = new Set<ManagedBackend>();
-  /** The backends of requests whose model has just left the catalog. */
-  readonly #orphanList: readonly ManagedBackend[];
   #configured: ConfiguredBackends;
-  #liveSpecs: readonly UpstreamSpec[] = [];
-  #drained: ReadonlySet<string> = new Set();
+  #live: LiveState = { specs: [], drained: new Set(), served: new Set() };
+  /** Models that have or had a backend, which the database does not have yet. */
+  readonly #unrecorded = new Set<string>();
   #deployed: readonly DeployedModel[] = [];
   /** Emits the id of each replica that is removed. */
   readonly #removals = new EventEmitter().setMaxListeners(0);
   /** Called to find out whether a replica of the model has ended. */
   onSuspect: (model: string) => void = () => {};
   #lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
+  #listed: readonly CatalogEntry[] = [];
   /** All backends by the options of their engine: other options make a new backend. */
   #known: ReadonlyMap<string, ManagedBackend> = new Map();
 
@@ -89,13 +99,25 @@ export class BackendRegistry implements BackendList {
     this.#configured = configured;
     this.#retirement = createRetirement(clock, options);
     this.#weightsEngines = createWeightsEngines(bindings, openWeights, this.#retirement);
-    this.#orphanList = [this.#newStandIn('')];
     this.#unsubscribe = bindings.subscribe(() => this.#rebuild());
     this.#rebuild();
   }
 
   forModel(model: string): readonly ManagedBackend[] {
-    return this.#lists.get(model) ?? this.#orphanList;
+    return this.#lists.get(model) ?? [];
+  }
+
+  get hasStandIn(): boolean {
+    return this.#parts.standIn !== null;
+  }
+
+  listed(): readonly CatalogEntry[] {
+    return this.#listed;
+  }
+
+  /** Models with a backend that `LiveState.served` does not have. */
+  unrecorded(): string[] {
+    return [...this.#unrecorded];
   }
 
   /** Backends of every model in the catalog's order, then those that are being removed. */
@@ -128,10 +150,10 @@ export class BackendRegistry implements BackendList {
     this.#rebuild();
   }
 
-  /** Applies the rows of the database. Drained backends are given as `<model>/<name>`. */
-  setLive(specs: readonly UpstreamSpec[], drained: ReadonlySet<string>): void {
-    this.#liveSpecs = specs;
-    this.#drained = drained;
+  /** Applies the rows of the database. */
+  setLive(live: LiveState): void {
+    this.#live = live;
+    for (const model of live.served) this.#unrecorded.delete(model);
     this.#rebuild();
   }
 
@@ -147,7 +169,7 @@ export class BackendRegistry implements BackendList {
     this.#unsubscribe();
     const upstreams = [...this.#known.values()].filter(({ kind }) => kind === 'upstream');
     await Promise.all([
-      this.#parts.standIn.close(),
+      this.#parts.standIn?.close(),
       this.#weightsEngines.close(),
       this.#retirement.closeAll(),
       ...upstreams.map(({ engine }) => engine.close()),
@@ -163,6 +185,7 @@ export class BackendRegistry implements BackendList {
     };
     const entries = this.#parts.catalog.all();
     this.#lists = new Map(entries.map((entry) => [entry.id, this.#listFor(entry, keep)]));
+    this.#listed = this.#findListed();
     const gone = [...this.#known].filter(([key]) => !kept.has(key)).map(([, backend]) => backend);
     this.#known = kept;
     for (const backend of gone) {
@@ -173,13 +196,14 @@ export class BackendRegistry implements BackendList {
   }
 
   /**
-   * Backends of the configuration in its order, then live ones, weights and deployments. The stand-in if there is none.
+   * Backends of the configuration in its order, then live ones, weights and deployments. The stand-in if there never
+   * was one.
    */
   #listFor(entry: CatalogEntry, keep: Keep): readonly ManagedBackend[] {
     const ofFile = this.#configured.specs.filter(({ model }) => model === entry.id);
     const names = new Set(ofFile.map(({ name }) => name));
     // If the configuration now has a backend of the same name, it wins.
-    const live = this.#liveSpecs.filter(
+    const live = this.#live.specs.filter(
       ({ model, name }) => model === entry.id && !names.has(name),
     );
     const backends = [...ofFile, ...live].map((spec) => {
@@ -190,9 +214,24 @@ export class BackendRegistry implements BackendList {
     const weights = this.#parts.bindings.find(entry.id);
     if (weights !== undefined) backends.push(this.#weightsBackend(entry, weights, keep));
     backends.push(...this.#deployedBackends(entry, keep));
-    if (backends.length > 0) return backends;
-    const standIn = keep(`${entry.id} stand-in`, () => this.#newStandIn(entry.id));
+    if (backends.length > 0) {
+      if (!this.#live.served.has(entry.id)) this.#unrecorded.add(entry.id);
+      return backends;
+    }
+    const { standIn: engine } = this.#parts;
+    if (engine === null || this.#wasServed(entry.id)) return [];
+    const standIn = keep(`${entry.id} stand-in`, () => this.#newStandIn(entry.id, engine));
     return [applySpec(standIn, entry, false)];
+  }
+
+  #wasServed(model: string): boolean {
+    return this.#live.served.has(model) || this.#unrecorded.has(model);
+  }
+
+  /** Without a stand-in, most names of the catalog are those of models that nobody can use. */
+  #findListed(): readonly CatalogEntry[] {
+    const listed = this.#parts.catalog.list();
+    return this.hasStandIn ? listed : listed.filter(({ id }) => this.#wasServed(id));
   }
 
   #deployedBackends(entry: CatalogEntry, keep: Keep): ManagedBackend[] {
@@ -240,10 +279,9 @@ export class BackendRegistry implements BackendList {
     return applySpec(backend, entry, this.#isDrained(entry.id, name));
   }
 
-  #newStandIn(model: string): ManagedBackend {
-    const { clock, standIn: engine } = this.#parts;
-    const { name } = engine;
-    return newLocalBackend(clock, { name, model, engine, kind: 'stand-in', source: 'builtin' });
+  #newStandIn(model: string, engine: LocalEngine): ManagedBackend {
+    const fixed = { name: engine.name, model, engine } as const;
+    return newLocalBackend(this.#parts.clock, { ...fixed, kind: 'stand-in', source: 'builtin' });
   }
 
   #retire(backend: ManagedBackend): void {
@@ -257,7 +295,7 @@ export class BackendRegistry implements BackendList {
   }
 
   #isDrained(model: string, name: string): boolean {
-    return this.#drained.has(`${model}/${name}`);
+    return this.#live.drained.has(`${model}/${name}`);
   }
 }
 

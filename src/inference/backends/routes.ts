@@ -18,7 +18,13 @@ import { invalidBody } from '#lib/errors.ts';
 import { checkUpstream } from './check.ts';
 import type { ManagedBackend } from './managed.ts';
 import type { BackendRegistry } from './registry.ts';
-import { BackendChange, BackendParams, type BackendView, NewBackend } from './schema.ts';
+import {
+  BackendChange,
+  BackendParams,
+  type BackendView,
+  ModelParams,
+  NewBackend,
+} from './schema.ts';
 import type { ProbeUpstream, UpstreamSpec } from './spec.ts';
 
 export interface BackendParts {
@@ -59,6 +65,10 @@ export function backendRoutes(scope: FastifyInstance, parts: BackendParts): void
       return toView(await live.change(session, request.params, toWishes(request.body)));
     },
   );
+  app.post('/:model/stand-in', { schema: { params: ModelParams } }, async (request) => {
+    await live.letStandIn(requireRole(request, 'owner'), request.params.model);
+    return { ok: true };
+  });
   app.delete('/:model/:name', { schema: { params: BackendParams } }, async (request) => {
     await live.remove(requireRole(request, 'owner'), request.params);
     return { ok: true };

@@ -57,6 +57,7 @@ export const BackendChange = Type.Object(
 
 const Name = Type.String({ maxLength: 256, pattern: noNul.notEmpty });
 
+export const ModelParams = Type.Object({ model: Name });
 export const BackendParams = Type.Object({ model: Name, name: Name });
 
 export const BackendView = Type.Object({

@@ -302,10 +302,11 @@ export class Router {
 
   #unavailable(model: string): EngineError {
     const { obstacle = null, isPassing = false } = this.findHold(model) ?? {};
-    const retryAfterMs = soonestRetryMs(this.#list.forModel(model));
+    const list = this.#list.forModel(model);
+    const retryAfterMs = soonestRetryMs(list);
     if (obstacle === null)
       return new EngineError('unavailable', 'No backend can take the request.', {
-        code: 'model_unavailable',
+        code: list.length === 0 ? 'no_backend' : 'model_unavailable',
         retryAfterMs,
       });
     const code = 'deployment_unavailable';

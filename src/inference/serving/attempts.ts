@@ -264,7 +264,7 @@ function backendsUpTo(list: BackendList, model: string, backend: Backend): Backe
   return [backend, ...others.filter(({ contextWindow }) => (contextWindow ?? Infinity) <= max)];
 }
 
-const noneLeft: readonly string[] = ['model_unavailable', 'deployment_unavailable'];
+const noneLeft: readonly string[] = ['model_unavailable', 'deployment_unavailable', 'no_backend'];
 
 const isNoneLeft = (error: unknown) =>
   error instanceof EngineError && noneLeft.includes(error.code ?? '');

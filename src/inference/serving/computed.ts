@@ -20,7 +20,8 @@ export function planComputed(
 ): Plan {
   const all = backends.forModel(served.id);
   const unfit = all.filter(({ engine }) => computation.start(engine) === undefined);
-  if (unfit.length === all.length) throw notAble(served.id, computation.ability);
+  if (unfit.length > 0 && unfit.length === all.length)
+    throw notAble(served.id, computation.ability);
   return { served, task, promptTokens: null, unfit: new Set<Backend>(unfit) };
 }
 

@@ -37,7 +37,9 @@ export interface PlanParts {
   readonly backends: BackendList;
 }
 
-/** Tokens that most chat templates add at most. Unlike `maxTemplateTokens`, it bounds no cost: it decides what to count. */
+/**
+ * Tokens that most chat templates add at most. Unlike `maxTemplateTokens`, it bounds no cost: it decides what to count.
+ */
 const usualTemplateTokens = 64;
 /** Larger than any context window. Counting further would only make the number in the error more exact. */
 const maxCount = 4_000_000;
@@ -88,6 +90,8 @@ function findUnable(backends: BackendList, { id }: CatalogEntry, task: Task): Se
   const isConstrained = findConstraint(task.body) !== null;
   if (part === null && !hasSuffix && !isConstrained) return new Set();
   const all = backends.forModel(id);
+  // The router says so.
+  if (all.length === 0) return new Set();
   const textOnly = all.filter(({ kind }) => kind !== 'upstream' && (part !== null || hasSuffix));
   if (textOnly.length === all.length && part !== null)
     throw unsupportedContentType(part.place, part.type);
@@ -130,7 +134,8 @@ async function planLongRequest(
   const needed = length.min + (completion ?? 1);
   const promptTokens = length.min === length.max ? length.min : null;
   const isSmall = (min: number) => (backend: Backend) => windowOf(served, backend) < min;
-  const window = Math.max(...able.map((backend) => windowOf(served, backend)));
+  const windows = able.map((backend) => windowOf(served, backend));
+  const window = able.length === 0 ? served.contextWindow : Math.max(...windows);
   if (window < needed) {
     const shorter = toShorter(request.task, window / needed);
     if (shorter !== null)

@@ -175,6 +175,10 @@ export const inferenceErrors = toErrors({
       'No backend of the model is healthy, or the server is stopping.',
       'Try again after the time in `retry-after`. Check `millrace backends list`.',
     ],
+    no_backend: [
+      'The model had a backend, and none is left, or the stand-in is turned off.',
+      'Add a backend or deploy the model. `millrace models stand-in` lets the stand-in answer for it again.',
+    ],
     deployment_unavailable: [
       'The deployment of the model is stopped, or its engine failed to start three times.',
       'The message says why. `millrace deployments logs` has the engine’s last lines. `millrace deployments start`, or a change of the engine, tries again.',

@@ -73,9 +73,12 @@ export const toWeightsOptions = ({ data_dir: dataDir, models }: Config) => ({
   diskReserveBytes: models.disk_reserve_gib * 2 ** 30,
 });
 
-export function toStandIn({ inference }: Config) {
-  if (inference.stand_in === null) return builtinModel;
-  return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
+/** Null if it is turned off. */
+export function toStandIn({ inference: { stand_in: path } }: Config) {
+  if (path === false) return null;
+  return typeof path !== 'string'
+    ? builtinModel
+    : { name: 'stand-in', modelPath: path, standIn: true };
 }
 
 /** What every local model is run with. */

@@ -71,8 +71,9 @@ export async function openModels(core: Core, gpus: GpuSource | null) {
   const borrowGpu = config.inference.gpu ? createGpuLeases(gpus, log) : borrowNoGpu;
   const openLocal = (model: LocalModel) =>
     openLocalEngine(core, { memory, grammars, queue, borrowGpu }, model);
-  const standIn = openLocal(toStandIn(config));
-  watchLoad(metrics, standIn.name, standIn.status);
+  const standInModel = toStandIn(config);
+  const standIn = standInModel && openLocal(standInModel);
+  if (standIn !== null) watchLoad(metrics, standIn.name, standIn.status);
   const tokens = createLlama3Counter();
   const fallbackCounts = createFallbackTokenCounts(tokens);
   const responses = createResponseThread(clock);

@@ -296,6 +296,26 @@ describe('backends that change', () => {
       for (const { id } of models) assert(data.some((backend) => backend.model === id));
     });
 
+    it('without a stand-in, only models with a backend are listed and answer', async () => {
+      const upstream = await startUpstream();
+      const server = await startTestServer({ config: { inference: { stand_in: false } } });
+      const owner = await server.join();
+      const ids = async (path: string) =>
+        ((await (await server.fetch(path)).json()) as { data: { id: string }[] }).data.map(
+          ({ id }) => id,
+        );
+      assert.deepEqual(await ids('/v1/models'), []);
+      assert.deepEqual(await refused(chat(server)), [
+        503,
+        `No backend serves ${model}. Ask an owner of this server to add one or to deploy the model.`,
+      ]);
+      await owner(root, { json: newBackend(upstream) });
+      assert.deepEqual(await ids('/v1/models'), [model]);
+      assert.equal(await servedBy(server), 'first');
+      const [status] = await refused(owner(`${root}/${model}/stand-in`, { method: 'POST' }));
+      assert.equal(status, 409);
+    });
+
     it('servers on one database follow each other', { skip: noPostgres }, async () => {
       const upstream = await startUpstream({ apiKey });
       const { url, drop } = await createDatabase('postgres');
@@ -312,7 +332,9 @@ describe('backends that change', () => {
       await owner(root, { json: newBackend(upstream, { api_key: apiKey }) });
       await clock.until('the other has it', async () => (await servedBy(other)) === 'first');
       await owner(`${root}/${model}/first`, { method: 'DELETE' });
-      await clock.until('the other lets it go', async () => (await servedBy(other)) === 'builtin');
+      await clock.until('the other lets it go', async () => (await chat(other)).status === 503);
+      await owner(`${root}/${model}/stand-in`, { method: 'POST' });
+      await clock.until('the stand-in is back', async () => (await servedBy(other)) === 'builtin');
     });
 
     it('a backend sealed with another key is not used, and can be removed', async () => {
@@ -324,7 +346,7 @@ describe('backends that change', () => {
       const config = { secret_key: Buffer.alloc(32, 9).toString('base64') };
       const again = await startTestServer({ config, on: server, presetApiKey: server.key });
       const person = again.withCookie(owner.cookie);
-      assert.equal((await list(person))[0]?.kind, 'stand-in');
+      assert.deepEqual(await list(person), []);
       const path = `${root}/${model}/first`;
       assert.equal((await person(path, { method: 'DELETE' })).status, 200);
       assert.equal((await person(path, { method: 'DELETE' })).status, 404);

@@ -76,7 +76,9 @@ function newBindings() {
   } satisfies Bindings & { serve: unknown };
 }
 
-function start(specs: UpstreamSpec[] = []) {
+const nothingLive = { specs: [], drained: new Set<string>(), served: new Set<string>() };
+
+function start(specs: UpstreamSpec[] = [], { hasStandIn = true } = {}) {
   const clock = createHandClock();
   const catalog = createCatalog();
   const bindings = newBindings();
@@ -89,7 +91,7 @@ function start(specs: UpstreamSpec[] = []) {
       log: pino({ level: 'silent' }),
       catalog,
       bindings,
-      standIn: newEngine('builtin') as LocalEngine,
+      standIn: hasStandIn ? (newEngine('builtin') as LocalEngine) : null,
       openWeights({ name }) {
         const engine = newEngine(name, () => busy.weights);
         local.push(engine);
@@ -105,33 +107,50 @@ function start(specs: UpstreamSpec[] = []) {
     { checkEveryMs: 1, maxMs: 60_000 },
   );
   const names = (id = model) => registry.forModel(id).map(({ name }) => name);
-  return { clock, catalog, bindings, registry, upstreams, local, busy, names };
+  const setLive = (live: UpstreamSpec[]) => registry.setLive({ ...nothingLive, specs: live });
+  return { clock, catalog, bindings, registry, upstreams, local, busy, names, setLive };
 }
 
 const weights = { path: '/w.gguf', name: 'owner--repo/w.gguf', checksum: '1', kind: null };
 
 describe('the list of backends', () => {
-  it('has those of the file in order, then live ones, then weights, and the stand-in only if there are none', () => {
-    const { registry, bindings, names } = start();
+  it('has those of the file in order, then live ones, then weights, and the stand-in only if there never was one', () => {
+    const { registry, bindings, names, setLive } = start();
     assert.deepEqual(names(), ['builtin']);
     assert.equal(registry.forModel(model)[0]?.kind, 'stand-in');
     bindings.serve(model, weights);
     assert.deepEqual(names(), [weights.name]);
-    registry.setLive([newSpec('live', { source: 'live' })], new Set());
+    setLive([newSpec('live', { source: 'live' })]);
     registry.configure([newSpec('b'), newSpec('a'), newSpec('x', { model: 'lfm-40b' })], health);
     assert.deepEqual(names(), ['b', 'a', 'live', weights.name]);
     assert.deepEqual(names('lfm-40b'), ['x']);
     assert.deepEqual(names('hermes3-70b'), ['builtin']);
     registry.configure([], health);
-    registry.setLive([], new Set());
+    setLive([]);
     bindings.serve(model, null);
-    assert.deepEqual(names(), ['builtin']);
+    assert.deepEqual(names(), []);
+    assert.deepEqual(registry.unrecorded(), [model, 'lfm-40b']);
+    // The database has one of them, and another server's.
+    registry.setLive({ ...nothingLive, served: new Set([model, 'hermes3-70b']) });
+    assert.deepEqual(registry.unrecorded(), ['lfm-40b']);
+    assert.deepEqual([names(), names('hermes3-70b')], [[], []]);
+    // The stand-in was let in again.
+    registry.setLive({ ...nothingLive, served: new Set(['lfm-40b']) });
+    assert.deepEqual([names(), names('lfm-40b')], [['builtin'], []]);
   });
 
-  it('is the same array until something changes, and never empty', () => {
+  it('without a stand-in, has only models that have or had a backend', () => {
+    const { registry, names } = start([newSpec('a')], { hasStandIn: false });
+    const listed = () => registry.listed().map(({ id }) => id);
+    assert.deepEqual([names('lfm-40b'), listed()], [[], [model]]);
+    registry.configure([], health);
+    assert.deepEqual([names(), listed()], [[], [model]]);
+  });
+
+  it('is the same array until something changes', () => {
     const { registry, names } = start([newSpec('a')]);
     assert.equal(registry.forModel(model), registry.forModel(model));
-    assert.deepEqual(names('not in the catalog'), ['builtin']);
+    assert.deepEqual(names('not in the catalog'), []);
     for (const { id } of start().catalog.all()) assert.equal(registry.forModel(id).length, 1);
   });
 
@@ -140,7 +159,7 @@ describe('the list of backends', () => {
     const before = registry.find(model, 'a');
     before?.health.failed('refused');
     registry.configure([newSpec('a', { weight: 3, concurrency: 7 })], health);
-    registry.setLive([], new Set([`${model}/a`]));
+    registry.setLive({ ...nothingLive, drained: new Set([`${model}/a`]) });
     const after = registry.find(model, 'a');
     assert.equal(after, before);
     assert.deepEqual([after?.weight, after?.concurrency, after?.draining], [3, 7, true]);
@@ -163,13 +182,13 @@ describe('the list of backends', () => {
   });
 
   it('a removed backend is listed until it is idle, but gets no new request', async () => {
-    const { registry, upstreams, names } = start();
-    registry.setLive([newSpec('a', { source: 'live' })], new Set());
+    const { registry, upstreams, names, setLive } = start();
+    setLive([newSpec('a', { source: 'live' })]);
     const old = registry.find(model, 'a');
     assert(old);
     old.outstanding = 2;
-    registry.setLive([], new Set());
-    assert.deepEqual(names(), ['builtin']);
+    setLive([]);
+    assert.deepEqual(names(), []);
     assert.deepEqual(
       registry
         .all()

@@ -45,5 +45,8 @@ it('pulled weights serve their model without a restart, until they are removed',
   assert.equal(await servedBy(model), name);
   assert.equal(await servedBy('hermes3-8b'), 'builtin');
   assert.equal((await owner(`${root}/${name}`, { method: 'DELETE' })).status, 200);
-  assert.equal(await servedBy(model), 'builtin');
+  const body = { model, max_tokens: 4, messages: [{ role: 'user', content: 'Hello' }] };
+  const refused = await server.fetch('/v1/chat/completions', { json: body });
+  const { error } = (await refused.json()) as { error: { code: string } };
+  assert.deepEqual([refused.status, error.code], [503, 'no_backend']);
 });

@@ -39,6 +39,7 @@ export const actionNames: Record<string, string> = {
   'firewall_ruleset.deleted': 'Firewall ruleset deleted',
   'pull.created': 'Weights pull requested',
   'pull.cancelled': 'Weights pull canceled',
+  'model.stand_in': 'Stand-in allowed',
   'weights.removed': 'Weights removed',
   'account.limits_changed': 'Account limits changed',
   'backend.created': 'Backend added',

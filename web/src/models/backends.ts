@@ -30,6 +30,9 @@ export function useStandIns(): ReadonlySet<string> {
   return new Set(standIns.map(({ model }) => model));
 }
 
+/** Shown for a model that had a backend, and has none. */
+export const noBackendText = 'No backend. Requests get an error (503).';
+
 /** The address of a model's own page. */
 export const toModelPath = (model: string) => `/models/${encodeURIComponent(model)}`;
 

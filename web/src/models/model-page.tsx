@@ -31,6 +31,7 @@ import { NotFound } from '../not-found.tsx';
 import { Traffic } from '../usage/traffic.tsx';
 import { BackendRow } from './backend-row.tsx';
 import { toBackendName, toPullPath, useBackends } from './backends.ts';
+import { NoBackend } from './no-backend.tsx';
 import { useBackendActions } from './use-backend-actions.tsx';
 import { useWeights } from './weights.ts';
 import './models.css';
@@ -171,6 +172,7 @@ function Backends({ model }: { model: ModelWeights }) {
       <Paper withBorder p="md">
         {own === undefined && <Skeleton h={48} aria-busy={backends.isPending} />}
         <Stack gap="md">
+          {own?.length === 0 && <NoBackend model={model.id} canManage={canManage} />}
           {own?.map((backend) => (
             <BackendRow
               key={backend.id}

@@ -14,7 +14,7 @@ import { Page } from '../components/page.tsx';
 import { useMe } from '../current-user.ts';
 import { AddBackendDialog } from './add-backend-dialog.tsx';
 import { BackendRow } from './backend-row.tsx';
-import { toBackendName, toModelPath, useBackends, useStandIns } from './backends.ts';
+import { noBackendText, toBackendName, toModelPath, useBackends, useStandIns } from './backends.ts';
 import { PullDialog } from './pull-dialog.tsx';
 import { Pulls } from './pulls.tsx';
 import { StoredWeightsList } from './stored-weights.tsx';
@@ -63,7 +63,8 @@ export default function Models() {
       value: ({ id }) => (byModel.get(id) ?? []).map(({ name }) => name).join(' '),
       cell: (model) => (
         <Stack gap="xs" className="backends">
-          {(byModel.get(model.id) ?? []).map((backend) => (
+          {!byModel.has(model.id) && <Text size="sm">{noBackendText}</Text>}
+          {byModel.get(model.id)?.map((backend) => (
             <BackendRow
               key={backend.id}
               backend={backend}

@@ -22,7 +22,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
     warning: ({ models }) =>
       models.length === 0
         ? 'No model uses these weights.'
-        : `The stand-in then answers for ${models.join(', ')}.`,
+        : `Requests for ${models.join(', ')} get an error (503) unless another backend serves them.`,
     // The column of models names them.
     blockedReason: ({ deployments }) => (deployments.length > 0 ? 'in use' : null),
     pathOf: ({ name }) =>
@@ -39,7 +39,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
         columns={canUse ? [...columns, removal.column] : columns}
         empty={
           <Text size="sm" c="dimmed">
-            None yet. Until you pull weights for a model, the stand-in answers for it.
+            None yet. The stand-in answers for a model until it has weights or another backend.
           </Text>
         }
       />

@@ -3,6 +3,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { inJson } from '#inference/apis/response-schemas.ts';
+import type { ServedModels } from '#inference/backends/backend.ts';
 import { modelNotFound } from '#inference/errors.ts';
 import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
 import { Model, ModelList } from '#inference/schema.ts';
@@ -10,9 +11,9 @@ import { Type } from '#lib/schema/schema-builder.ts';
 
 const tags = ['Inference'];
 
-export function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
+export function modelRoutes(scope: FastifyInstance, catalog: Catalog, models: ServedModels): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  // The list changes only with the configuration, so it is rendered once for each. A string rather than bytes,
+  // The list changes seldom, so it is rendered once for each change. A string rather than bytes,
   // because Node sends it in one write together with the headers.
   let listed: readonly CatalogEntry[] = [];
   let list = '';
@@ -20,8 +21,8 @@ export function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
     '/models',
     { schema: { tags, summary: 'List models', response: inJson(ModelList) } },
     (request, reply) => {
-      if (listed !== catalog.list()) {
-        listed = catalog.list();
+      if (listed !== models.listed()) {
+        listed = models.listed();
         list = JSON.stringify({ object: 'list', data: listed.map(toModel) });
       }
       const isCodex = 'client_version' in (request.query as object);

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import type { BackendList } from '#inference/backends/backend.ts';
+import type { ServedModels } from '#inference/backends/backend.ts';
 import { modelNotFound } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { ModelKind } from '#inference/pooling.ts';
@@ -16,7 +16,7 @@ const version = '0.12.6';
 export function ollamaRoutes(
   scope: FastifyInstance,
   catalog: Catalog,
-  backends: BackendList,
+  models: ServedModels,
   kindOf: (entry: CatalogEntry) => ModelKind,
 ): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
@@ -25,11 +25,11 @@ export function ollamaRoutes(
   const get = (path: string, respond: () => object) => app.get(path, hidden, async () => respond());
 
   get('/version', () => ({ version }));
-  get('/tags', () => ({ models: catalog.list().map(toTag) }));
+  get('/tags', () => ({ models: models.listed().map(toTag) }));
   get('/ps', () => ({
-    models: catalog
-      .list()
-      .filter(({ id }) => backends.forModel(id).some(({ kind }) => kind !== 'stand-in'))
+    models: models
+      .listed()
+      .filter(({ id }) => models.forModel(id).some(({ kind }) => kind !== 'stand-in'))
       .map((entry) => ({ ...toTag(entry), size_vram: 0, expires_at: never })),
   }));
   app.post(

@@ -1,5 +1,5 @@
-// Backends added live, as rows. Keys and headers are encrypted. Every change increments the version, which also makes
-// concurrent changes run one after the other.
+// Backends added live, as rows, and the models that have or had a backend. Keys and headers are encrypted. Every change
+// increments the version, which also makes concurrent changes run one after the other.
 
 import { sql } from 'kysely';
 import type { BackendRow } from '#db/tables/model-rows.ts';
@@ -49,6 +49,25 @@ export class LiveRows {
       .select(['model_id', 'name'])
       .execute();
     return new Set(rows.map(({ model_id, name }) => `${model_id}/${name}`));
+  }
+
+  /** Models that have or had a backend. */
+  async served(): Promise<Set<string>> {
+    const rows = await this.#db.selectFrom('served_models').select('model_id').execute();
+    return new Set(rows.map(({ model_id }) => model_id));
+  }
+
+  async recordServed(tx: Tx, models: readonly string[]): Promise<void> {
+    const served_at = this.#clock.now();
+    await tx
+      .insertInto('served_models')
+      .values(models.map((model_id) => ({ model_id, served_at })))
+      .onConflict((row) => row.doNothing())
+      .execute();
+  }
+
+  async forgetServed(tx: Tx, model: string): Promise<void> {
+    await tx.deleteFrom('served_models').where('model_id', '=', model).execute();
   }
 
   /** Throws if the row was encrypted with another key. */

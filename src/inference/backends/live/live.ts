@@ -7,6 +7,7 @@ import type { SessionPrincipal } from '#accounts/principal.ts';
 import type { BackendRow } from '#db/tables/model-rows.ts';
 import type { Database, Tx } from '#db/tables/tables.ts';
 import {
+  hasBackend,
   inFile,
   isDeployed,
   nameReserved,
@@ -14,6 +15,7 @@ import {
   noSuchBackend,
   notRemovable,
   onlyUpstreams,
+  standInOff,
   standInStays,
   tooManyBackends,
 } from '#inference/backends/errors.ts';
@@ -58,9 +60,17 @@ export class LiveBackends {
     this.#parts = parts;
   }
 
-  /** Applies changes made by this or another server. Cheap if there are none. */
-  refresh(): Promise<void> {
-    return this.#mutex.run('refresh', () => this.#reload());
+  /** Applies changes of this and other servers, and records which models have a backend. Cheap if there are none. */
+  async refresh(): Promise<void> {
+    const { db, registry, rows } = this.#parts;
+    await this.#mutex.run('refresh', () => this.#reload());
+    const models = registry.unrecorded();
+    if (models.length === 0) return;
+    await db.transaction().execute(async (tx) => {
+      await rows.countUp(tx);
+      await rows.recordServed(tx, models);
+    });
+    await this.#mutex.run('refresh', () => this.#reload());
   }
 
   async add(session: SessionPrincipal, spec: UpstreamSpec): Promise<ManagedBackend> {
@@ -132,16 +142,33 @@ export class LiveBackends {
     });
   }
 
+  /** Lets the stand-in answer again for a model that had a backend. */
+  async letStandIn(session: SessionPrincipal, model: string): Promise<void> {
+    const { catalog, registry, rows, audit } = this.#parts;
+    getModel(catalog, model);
+    if (!registry.hasStandIn) throw standInOff();
+    await this.refresh();
+    const [backend] = registry.forModel(model);
+    if (backend?.kind === 'stand-in') return;
+    if (backend !== undefined) throw hasBackend(model, backend.name);
+    await this.#write(async (tx) => {
+      await rows.forgetServed(tx, model);
+      await audit.record(tx, session, { action: 'model.stand_in', resourceId: model });
+    });
+  }
+
   async #reload(): Promise<void> {
     const { rows, registry } = this.#parts;
     // The version is read first: rows that are newer are only read once more.
     const version = await rows.version();
     if (version === this.#version) return;
-    const [stored, drained] = await Promise.all([rows.list(), rows.drained()]);
-    registry.setLive(
-      stored.flatMap((row) => this.#toSpecs(row)),
-      drained,
-    );
+    const [stored, drained, served] = await Promise.all([
+      rows.list(),
+      rows.drained(),
+      rows.served(),
+    ]);
+    const specs = stored.flatMap((row) => this.#toSpecs(row));
+    registry.setLive({ specs, drained, served });
     this.#version = version;
   }
 
