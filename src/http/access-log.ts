@@ -1,7 +1,7 @@
 // Writes one log line and one observation per request. They name the route and not the URL, which
 // may hold ids. The line has the request's id, which every response carries.
 
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import type { LogFn } from 'pino';
 import type { Registry } from 'prom-client';
 import { memoize } from '#lib/memory/caches.ts';
@@ -10,6 +10,36 @@ import { addHeaders, type HeaderList } from './response-headers.ts';
 
 /** nginx's status for a client that left before its response began: logged and counted, never sent. */
 const clientLeft = 499;
+
+/** Members of a line besides the route, the status and the time. Undefined ones are left out. */
+export type LineMembers = Readonly<Record<string, string | number | null | undefined>>;
+
+/** A line that waits until it is known what served its request. */
+interface HeldLine {
+  members: LineMembers;
+  isHeld: boolean;
+  /** Null until the response is complete. */
+  write: (() => void) | null;
+}
+
+interface Carrier {
+  heldLine: HeldLine | null;
+}
+
+/** Holds the line of a request, which may end after its response. `release` must be called exactly once. */
+export function holdLine(request: FastifyRequest) {
+  const held: HeldLine = { members: {}, isHeld: true, write: null };
+  (request as FastifyRequest & Carrier).heldLine = held;
+  return {
+    add(members: LineMembers): void {
+      held.members = members;
+    },
+    release(): void {
+      held.isHeld = false;
+      held.write?.();
+    },
+  };
+}
 
 /**
  * Gives every request its id and the headers of every response, and observes it when it is over. Fastify's
@@ -20,7 +50,9 @@ export function observeRequests(
   log: FastifyBaseLogger,
   registry: Registry,
   fixedHeaders: Readonly<HeaderList>,
+  toMembers: (request: FastifyRequest) => LineMembers,
 ): void {
+  app.decorateRequest('heldLine', null);
   const observe = createRequestObserver(log, registry);
   app.addHook('onRequest', (request, reply, done) => {
     const { id, method, routeOptions } = request;
@@ -29,7 +61,14 @@ export function observeRequests(
     reply.raw.once('close', () => {
       const route = routeOptions.url ?? 'unknown';
       const status = reply.raw.headersSent ? reply.statusCode : clientLeft;
-      observe({ method, route, status, id, ms: reply.elapsedTime });
+      const ms = reply.elapsedTime;
+      const held = (request as FastifyRequest & Carrier).heldLine;
+      const write = () => {
+        const members = { ...toMembers(request), ...held?.members };
+        observe({ method, route, status, id, ms, members });
+      };
+      if (held?.isHeld) held.write = write;
+      else write();
     });
     done();
   });
@@ -41,6 +80,7 @@ interface ObservedRequest {
   readonly status: number;
   readonly id: string;
   readonly ms: number;
+  readonly members: LineMembers;
 }
 
 /** The returned function is called for each request once its response is complete. */
@@ -63,7 +103,7 @@ function createRequestObserver(log: FastifyBaseLogger, registry: Registry) {
   return (request: ObservedRequest): void => {
     const { series, write } = kindOf(request);
     series.observe(request.ms / 1000);
-    write({ request_id: request.id, ms: request.ms }, 'request');
+    write({ request_id: request.id, ms: request.ms, ...request.members }, 'request');
   };
 }
 

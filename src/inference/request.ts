@@ -5,6 +5,7 @@ import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { UsageRows } from '#accounts/usage/entry.ts';
 import type { HeaderList } from '#http/response-headers.ts';
+import type { ServedRequest } from '#inference/serving/meter.ts';
 import type { Delivery } from './delivery.ts';
 import type { Task } from './engine.ts';
 
@@ -24,6 +25,8 @@ export interface InferenceRequest extends RequestIdentity {
   /** Size of the request's body. */
   readonly bodyBytes: number;
   readonly delivery: Delivery;
+  /** Called once with what served it. Undefined for a request without a line in the access log. */
+  readonly onServed?: ((served: ServedRequest) => void) | undefined;
   /** Set if the request was admitted before it is served. */
   readonly reservation?: Reservation | undefined;
   /** Headers that every response to the request carries. */

@@ -1,5 +1,6 @@
 // Builds the Fastify app from ready parts. It opens nothing and doesn't listen, so that inject() can drive it.
 
+import { hostname } from 'node:os';
 import swagger from '@fastify/swagger';
 import Fastify, {
   type FastifyBaseLogger,
@@ -9,6 +10,7 @@ import Fastify, {
   type FastifyServerOptions,
   LogController,
 } from 'fastify';
+import { findPrincipal } from '#accounts/authenticate.ts';
 import { type ConversationParts, conversationRoutes } from '#accounts/conversations/routes.ts';
 import { accountsErrorFormat } from '#accounts/errors.ts';
 import { type AccountParts, accountRoutes } from '#accounts/routes.ts';
@@ -21,13 +23,14 @@ import { imageRoutes } from '#cloud/hosts/image-routes.ts';
 import { hostRoutes } from '#cloud/hosts/routes.ts';
 import { type PeerParts, peerRoutes } from '#deployments/peers/routes.ts';
 import { type DeploymentRouteParts, deploymentRoutes } from '#deployments/routes.ts';
-import { observeRequests } from '#http/access-log.ts';
+import { type LineMembers, observeRequests } from '#http/access-log.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
-import { createHostCheck, trustHops } from '#http/request-head.ts';
+import { clientAddress, createHostCheck, trustHops } from '#http/request-head.ts';
 import { toFixedHeaders } from '#http/response-headers.ts';
 import { findApi } from '#inference/apis/apis.ts';
 import { type InferenceParts, inferenceRoutes } from '#inference/apis/routes.ts';
 import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts';
+import { toCaller } from '#inference/request.ts';
 import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
 import { Refusal } from '#lib/errors.ts';
 import { createIdSequence } from '#lib/ids.ts';
@@ -90,7 +93,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   compileLater(app);
   await app.register(swagger, openapi);
   const fixedHeaders = toFixedHeaders({ isTls: parts.https !== null });
-  observeRequests(app, parts.log, parts.ops.registry, fixedHeaders);
+  observeRequests(app, parts.log, parts.ops.registry, fixedHeaders, toLineMembers);
   const checkHost = createHostCheck(parts.allowedHosts);
   app.addHook('onRequest', (request, reply, done) => {
     const refusal = checkHost(request.raw);
@@ -111,6 +114,18 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     helpRoutes(scope, parts.dashboard);
   });
   return app;
+}
+
+const serverName = hostname();
+
+/** Who sent a request, for the access log. */
+function toLineMembers(request: FastifyRequest): LineMembers {
+  const address = clientAddress(request);
+  const principal = findPrincipal(request);
+  if (principal === null) return { server: serverName, address };
+  const { accountId, keyId, userId } = toCaller(principal);
+  const caller = keyId === null ? { user_id: userId } : { key_id: keyId };
+  return { server: serverName, address, account_id: accountId, ...caller };
 }
 
 function addDeployments(app: FastifyInstance, parts: AppParts['deployments']): void {

@@ -50,7 +50,7 @@ export function opsRoutes(
     checkMetricsAccess(metrics, request);
     // From the first request for them: to watch the event loop, the process wakes a hundred times
     // per second, which takes two fifths of the CPU of an idle server (bench/deployments.ts 0).
-    if (!hasProcessMetrics) collectDefaultMetrics({ register: registry });
+    if (!hasProcessMetrics) collectProcessMetrics(registry);
     hasProcessMetrics = true;
     reply.type(registry.contentType);
     return registry.metrics();
@@ -59,6 +59,14 @@ export function opsRoutes(
   describeAt(app, '', () => app.swagger());
   // Clients of the original cloud look for its description here.
   describeAt(app, '/api/v1', () => toCloudOnly(app.swagger()));
+}
+
+/** Gauges whose names end as those of counters do, which `promtool` refuses. The same by type have other names. */
+const misnamed = ['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total`);
+
+function collectProcessMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry });
+  for (const name of misnamed) registry.removeSingleMetric(name);
 }
 
 /** Serves the API description for programs. dashboard.ts serves it for people, at `docs`. */

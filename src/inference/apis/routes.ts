@@ -11,6 +11,7 @@ import {
 } from '#accounts/authenticate.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { RunningRequests } from '#accounts/running-requests.ts';
+import { holdLine, type LineMembers } from '#http/access-log.ts';
 import type { BodyRules, LargeBodies } from '#http/body/bodies.ts';
 import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
@@ -38,6 +39,7 @@ import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { ModelKind } from '#inference/pooling.ts';
 import { modelIn, type RequestIdentity, toCaller, withConversation } from '#inference/request.ts';
 import type { CountPrompt } from '#inference/serving/count-prompt.ts';
+import type { ServedRequest } from '#inference/serving/meter.ts';
 import { withOwnNames } from '#inference/serving/own-names.ts';
 import type { RequestAccounting } from '#inference/serving/request-accounting.ts';
 import type { Serve } from '#inference/serving/serve.ts';
@@ -170,16 +172,18 @@ function openScope(
     reply.hijack();
     const principal = principalOf(request);
     const delivery = new HttpDelivery(reply.raw, streams);
+    const line = holdLine(request);
     const inferenceRequest = {
       ...toIdentity(request, reply, principal),
       headers: request.headers,
       bodyBytes: bodies.lengthOf(request) + addedBytes,
       delivery,
       fixedHeaders: headersOf(request),
+      onServed: (served: ServedRequest) => line.add(toLineMembers(served)),
     };
     return whileAllowed(parts.running, principal, delivery, () =>
       parts.serve(inferenceRequest, withConversation(task, inferenceRequest), format),
-    );
+    ).finally(line.release);
   }
 
   async function count(request: FastifyRequest, reply: FastifyReply, asked: PromptCount) {
@@ -219,6 +223,14 @@ function openScope(
   };
   return { handle, follow };
 }
+
+const toLineMembers = ({ asked, served, backend, usage }: ServedRequest): LineMembers => ({
+  model: asked,
+  ...(served !== asked && { served_model: served }),
+  backend,
+  prompt_tokens: usage?.prompt_tokens,
+  completion_tokens: usage?.completion_tokens,
+});
 
 /** Ends the response if its caller loses the right to it. */
 async function whileAllowed(

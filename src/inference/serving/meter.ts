@@ -22,8 +22,14 @@ export interface ServedRequest {
   overheadMs: number;
 }
 
+/** Null is for a person who is signed in. */
+interface MeteredCaller {
+  readonly accountId: string;
+  readonly keyId: string | null;
+}
+
 export interface Meter {
-  record(served: ServedRequest): void;
+  record(served: ServedRequest, caller: MeteredCaller): void;
   /** A backend failed or was overloaded, whether or not another one answered. */
   failed(backend: Labelled, error: EngineError): void;
   /** A broken stream was continued on this backend. */
@@ -123,7 +129,9 @@ function recordRequests(registry: Registry): Meter['record'] {
       };
     },
   );
-  return (request) => {
+  const countCaller = countCallers(registry);
+  return (request, caller) => {
+    countCaller(request, caller);
     const { outcome, usage, firstTokenMs, durationMs, queuedMs, overheadMs } = request;
     const own = seriesOf(request);
     own.duration.observe(durationMs / 1000);
@@ -133,6 +141,34 @@ function recordRequests(registry: Registry): Meter['record'] {
     if (usage === null) return;
     own.input.add(usage.prompt_tokens);
     own.output.add(usage.completion_tokens);
+  };
+}
+
+/** Keys that have a counter of their own. The others of the same process are counted together. */
+const maxCallers = 1_000;
+
+function countCallers(registry: Registry): Meter['record'] {
+  const labelNames = ['millrace_account', 'millrace_key'] as const;
+  const requests = counter(registry, {
+    name: 'millrace_key_requests_total',
+    help: 'Requests of each API key. Those of people in the dashboard have no key.',
+    labelNames: [...labelNames, 'millrace_outcome'],
+  });
+  const tokens = counter(registry, {
+    name: 'millrace_key_tokens_total',
+    help: 'Tokens read and generated for each API key.',
+    labelNames: [...labelNames, 'gen_ai_token_type'],
+  });
+  const known = new Set<string>();
+  return ({ outcome, usage }, { accountId, keyId }) => {
+    const id = keyId ?? accountId;
+    const isKnown = known.has(id) || known.size < maxCallers;
+    if (isKnown) known.add(id);
+    const labels = isKnown ? [accountId, keyId ?? ''] : ['other', 'other'];
+    requests(...labels, outcome).add(1);
+    if (usage === null) return;
+    tokens(...labels, 'input').add(usage.prompt_tokens);
+    tokens(...labels, 'output').add(usage.completion_tokens);
   };
 }
 

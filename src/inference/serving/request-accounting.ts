@@ -224,7 +224,8 @@ export class RequestAccount {
     };
     this.#reservation.settle({ tokens: this.#usage?.total_tokens ?? 0, costNano });
     this.#row.close({ status: outcome, code, backend, durationMs, costNano });
-    this.#parts.meter.record(served);
+    this.#parts.meter.record(served, this.#request.caller);
+    this.#request.onServed?.(served);
     this.#trace?.end(served, this.#request.id, code);
   }
 
