@@ -186,6 +186,8 @@ export class EngineError extends Error {
   readonly retryAfterMs: number | null;
   /** The engine reported a failure that the request may have caused. Another engine's success disproves that. */
   readonly isDoubtful: boolean;
+  /** A doubtful failure: the response can't be read. The next client's request that fares no better proves it. */
+  readonly isUnreadable: boolean;
   /** The connection broke. The request may have crashed the engine. */
   readonly isBroken: boolean;
   /** The same engine may take the request in a moment. */
@@ -201,6 +203,7 @@ export class EngineError extends Error {
       param?: string | null;
       retryAfterMs?: number;
       isDoubtful?: boolean;
+      isUnreadable?: boolean;
       isBroken?: boolean;
       isPassing?: boolean;
       isCutOff?: boolean;
@@ -213,7 +216,8 @@ export class EngineError extends Error {
     this.code = detail.code ?? null;
     this.param = detail.param ?? null;
     this.retryAfterMs = detail.retryAfterMs ?? null;
-    this.isDoubtful = detail.isDoubtful ?? false;
+    this.isUnreadable = detail.isUnreadable ?? false;
+    this.isDoubtful = detail.isDoubtful ?? this.isUnreadable;
     this.isBroken = detail.isBroken ?? false;
     this.isPassing = detail.isPassing ?? (failure === 'overloaded' || this.isBroken);
     this.isCutOff = detail.isCutOff ?? false;

@@ -74,6 +74,8 @@ export interface Health {
   succeeded(): void;
   /** Reports a failure of the backend itself, not of the request. */
   failed(reason: string): void;
+  /** Reports a response that this client's request may have spoilt. It counts if the last one was another client's. */
+  spoilt(reason: string, client: string): void;
 }
 
 export interface BackendList {

@@ -42,6 +42,8 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
   let ejectedUntil: number | null = null;
   let reason: string | null = null;
   let isServing = false;
+  /** Whose request got the last response if that could not be read. */
+  let spoiltFor: string | null = null;
 
   function state(): ReturnType<Health['state']> {
     if (ejectedUntil === null) return 'healthy';
@@ -63,11 +65,23 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     if (state() === 'ejected') ejectedUntil = clock.now();
   }
 
+  function failed(why: string): void {
+    isServing = false;
+    spoiltFor = null;
+    const now = state();
+    // Requests that were running at the ejection may fail too. They are not counted again.
+    if (now === 'ejected') return;
+    reason = why;
+    failures += 1;
+    if (now === 'probation' || failures >= settings().ejectAfter) eject(why);
+  }
+
   return {
     state,
     retryAfterMs: () => (ejectedUntil === null ? 0 : Math.max(0, ejectedUntil - clock.now())),
     succeeded() {
       isServing = true;
+      spoiltFor = null;
       // The request was sent before the ejection, so it proves no more than a probe does.
       if (state() === 'ejected') return responded();
       failures = 0;
@@ -75,14 +89,10 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
       ejectedUntil = null;
       reason = null;
     },
-    failed(why) {
-      isServing = false;
-      const now = state();
-      // Requests that were running at the ejection may fail too. They are not counted again.
-      if (now === 'ejected') return;
-      reason = why;
-      failures += 1;
-      if (now === 'probation' || failures >= settings().ejectAfter) eject(why);
+    failed,
+    spoilt(why, client) {
+      if (spoiltFor !== null && spoiltFor !== client) failed(why);
+      spoiltFor = client;
     },
     responded,
     isServing: () => isServing,
@@ -97,6 +107,7 @@ export const alwaysHealthy: HealthRecord = {
   retryAfterMs: () => 0,
   succeeded() {},
   failed() {},
+  spoilt() {},
   responded() {},
   isServing: () => true,
   reason: () => null,

@@ -34,6 +34,8 @@ export interface Lease {
   readonly backend: Backend;
   /** True for the one request that finds out whether an ejected backend has recovered. */
   readonly isProbe: boolean;
+  /** Who sent the request. */
+  readonly caller: string;
 }
 
 export interface RouterOptions extends QueueLimits {
@@ -90,14 +92,14 @@ export class Router {
    * no backend can take the request.
    */
   tryAcquire(model: string, request: RoutedRequest): Lease | null {
-    return this.#tryAcquire(model, this.#chooseFor(model, request));
+    return this.#tryAcquire(model, this.#chooseFor(model, request), request.caller);
   }
 
-  #tryAcquire(model: string, choose: Choose): Lease | null {
+  #tryAcquire(model: string, choose: Choose, caller: string): Lease | null {
     const choice = choose();
     if (choice === 'none') throw this.#unavailable(model);
     // A new request must not overtake those that wait.
-    return choice === 'busy' || this.#queues.has(model) ? null : this.#lease(choice);
+    return choice === 'busy' || this.#queues.has(model) ? null : this.#lease(choice, caller);
   }
 
   /**
@@ -114,7 +116,7 @@ export class Router {
     // It may be removed meanwhile.
     const choose = () =>
       this.#list.forModel(model).includes(backend) ? tryBackend(backend, this.#isProbed) : 'none';
-    return this.#tryAcquire(model, choose) ?? this.#wait(model, request, choose);
+    return this.#tryAcquire(model, choose, request.caller) ?? this.#wait(model, request, choose);
   }
 
   #wait(
@@ -211,9 +213,9 @@ export class Router {
     return () => chooseBackend(this.#list.forModel(model), constraints);
   }
 
-  #lease(backend: Backend): Lease {
+  #lease(backend: Backend, caller: string): Lease {
     const isProbe = backend.health.state() === 'probation';
-    const lease = { backend, isProbe };
+    const lease = { backend, isProbe, caller };
     if (isProbe) this.#probes.set(backend, lease);
     backend.outstanding++;
     backend.taken++;
@@ -277,7 +279,7 @@ export class Router {
         return backend !== null;
       });
       if (item === undefined || backend === null) break;
-      item.grant(this.#lease(backend));
+      item.grant(this.#lease(backend, item.caller));
     }
     this.#removeIfEmpty(queue);
   }

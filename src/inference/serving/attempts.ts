@@ -236,6 +236,7 @@ export function conclude(
   // If every backend fails the request, blame the request. A backend that started to respond had accepted it.
   const isSuspected = isFault && error.isDoubtful && firstTokenMs === null;
   if (isFault && !isSuspected) backend.health.failed(error.message);
+  else if (isFault && error.isUnreadable) backend.health.spoilt(error.message, lease.caller);
   if (error instanceof EngineError && error.failure !== 'rejected') events.failed(backend, error);
   backend.observe({ firstTokenMs, work, error: isFault ? error.message : null });
   router.release(lease);

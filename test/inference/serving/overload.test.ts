@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
 import { type Gateway, readEvents, startGateway } from '#test/support/gateway.ts';
+import { newKey } from '#test/support/limits/callers.ts';
 import { startTestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -178,6 +179,17 @@ describe('a model whose backends fail', () => {
     assert.deepEqual(refusal.shown, [503, 'service_unavailable_error', 'model_unavailable']);
     assert.equal(refusal.retryAfter, 10, 'a probe may find it well before its time is over');
     assert.equal(sumOf(gateway), 1);
+  });
+
+  test('one client’s unreadable responses eject no backend, and those of two clients do', async (test) => {
+    const gateway = await startGateway(test, { upstreams: [{ behaviour: 'wrong-content-type' }] });
+    const { key } = await newKey(await gateway.server.join(), {});
+    const other = { headers: { authorization: `Bearer ${key}` } };
+    const send = async (as = {}) => (await gateway.chat({ stream: true }, as)).status;
+    for (let at = 0; at < 10; at++) assert.equal(await send(), 502);
+    const statuses: number[] = [];
+    for (let at = 0; at < 4; at++) statuses.push(await (at % 2 === 0 ? send(other) : send()));
+    assert.deepEqual(statuses, [502, 502, 502, 503]);
   });
 
   test('a model recovers by itself once its backend does', async (test) => {

@@ -244,6 +244,10 @@ export function unavailable(what: string, cause?: unknown, isDoubtful = false): 
   return new EngineError('unavailable', `The backend ${what}.`, { cause, isDoubtful });
 }
 
+/** A response that can't be read, which a proxy or a request of an odd form may cause. */
+export const unreadable = (what: string, cause?: unknown): EngineError =>
+  new EngineError('unavailable', `The backend ${what}.`, { cause, isUnreadable: true });
+
 /** vLLM and SGLang end a choice this way for reasons of their own, e.g. when they are shut down. */
 export const isBrokenOff = (finishReason: unknown) =>
   finishReason === 'abort' || finishReason === 'error';
@@ -252,7 +256,7 @@ export const brokenOff = () => unavailable('aborted its response');
 
 /** The error of reading a response: one that the response reports, or that its content is invalid. */
 export const orUnreadable = (error: unknown): EngineError =>
-  error instanceof EngineError ? error : unavailable('sent a response that cannot be read', error);
+  error instanceof EngineError ? error : unreadable('sent a response that cannot be read', error);
 
 export function tooSlow(what: string, cause?: unknown): EngineError {
   return new EngineError('unavailable', `The backend ${what}.`, {

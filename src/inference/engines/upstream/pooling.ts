@@ -8,7 +8,7 @@ import {
 } from '#inference/engines/upstream/plain/buffered-response.ts';
 import { type EmbedTask, maxTokensOf, type PoolingTask } from '#inference/pooling.ts';
 import { newUsage } from '#inference/wire/response.ts';
-import { orUnreadable, toFailure, unavailable } from './failures.ts';
+import { orUnreadable, toFailure, unreadable } from './failures.ts';
 import type { UpstreamServer } from './servers.ts';
 import type { UpstreamClient } from './upstream-client.ts';
 import { type ImplausibleCounts, toUsage, UsageCheck } from './usage.ts';
@@ -41,7 +41,7 @@ export function createUpstreamPooling(
           vectors.push(vector);
       }
       if (vectors.some(({ length }) => length !== vectors[0]?.length))
-        throw unavailable('sent embeddings of different lengths');
+        throw unreadable('sent embeddings of different lengths');
       return { vectors, promptTokens: counts.sum };
     },
     async rerank({ query, documents }, call) {
@@ -110,14 +110,14 @@ function toVectors(body: unknown, count: number): Float32Array[] {
   return rows.map(({ embedding }) => {
     const vector = typeof embedding === 'string' ? decode(embedding) : toFloats(embedding);
     if (vector.length === 0 || !vector.every(Number.isFinite))
-      throw unavailable('sent an embedding that is not a list of numbers');
+      throw unreadable('sent an embedding that is not a list of numbers');
     return vector;
   });
 }
 
 function decode(base64: string): Float32Array {
   const bytes = Uint8Array.from(Buffer.from(base64, 'base64'));
-  if (bytes.length % 4 !== 0) throw unavailable('sent an embedding that is cut off');
+  if (bytes.length % 4 !== 0) throw unreadable('sent an embedding that is cut off');
   return new Float32Array(bytes.buffer);
 }
 
@@ -132,7 +132,7 @@ function toRanks(body: unknown, count: number): number[] {
   return toRows(list, count).map(({ relevance_score, score }) => {
     const rank = relevance_score ?? score;
     if (typeof rank === 'number' && Number.isFinite(rank)) return rank;
-    throw unavailable('sent a relevance that is not a number');
+    throw unreadable('sent a relevance that is not a number');
   });
 }
 
@@ -141,7 +141,7 @@ function toRows(list: unknown, count: number): Record<string, unknown>[] {
   const rows: Record<string, unknown>[] = [];
   for (const row of Array.isArray(list) ? list : []) rows[row?.index] = row;
   if (rows.length !== count || Object.keys(rows).length !== count)
-    throw unavailable('did not respond to each of the texts');
+    throw unreadable('did not respond to each of the texts');
   return rows;
 }
 

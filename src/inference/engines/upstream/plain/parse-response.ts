@@ -9,7 +9,7 @@ import {
   isBrokenOff,
   orUnreadable,
   toRefusalFailure,
-  unavailable,
+  unreadable,
 } from '#inference/engines/upstream/failures.ts';
 import { nameReasoning } from '#inference/engines/upstream/reasoning.ts';
 import { findRefusal, type UpstreamRefusal } from '#inference/engines/upstream/refusal-body.ts';
@@ -74,14 +74,14 @@ export function readResponse(task: ResponseTask, text: string, type: string): Re
 
 function read(task: ResponseTask, text: string, type: string): ReadResponse {
   const parsed = parse(text);
-  if (parsed === null) throw unavailable(`responded with ${type} that is not JSON`);
+  if (parsed === null) throw unreadable(`responded with ${type} that is not JSON`);
   if (parsed.error != null || parsed.object === 'error') return { refusal: findRefusal(parsed) };
   const { choices } = parsed;
   if (!Array.isArray(choices) || choices.length === 0)
-    throw unavailable('responded without choices');
+    throw unreadable('responded without choices');
   parsed.choices = choices.map((choice: Members, index) => {
     if (typeof choice?.finish_reason !== 'string')
-      throw unavailable('ended without a finish reason');
+      throw unreadable('ended without a finish reason');
     if (isBrokenOff(choice.finish_reason)) throw brokenOff();
     // Some servers send an empty finish_reason, but a plain response is always finished.
     choice.finish_reason ||= 'stop';
@@ -116,7 +116,7 @@ async function countUsage(
 function toChatChoice({ thinkTags }: ResponseTask, choice: Members, index: number): ChatChoice {
   choice.message ??= {};
   const { message } = choice;
-  if (!isMembers(message)) throw unavailable('responded without a message');
+  if (!isMembers(message)) throw unreadable('responded without a message');
   message.role ??= 'assistant';
   message.content ??= null;
   message.function_call ??= null;

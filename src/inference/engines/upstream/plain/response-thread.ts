@@ -53,7 +53,7 @@ export type ResponseResult =
       readonly generatedBytes: number;
     }
   | { readonly refusal: UpstreamRefusal | null }
-  | { readonly unavailable: string };
+  | { readonly unavailable: string; readonly isUnreadable: boolean };
 
 /** Longer texts are estimated, not counted. */
 export const maxCountedLength = 1024 * 1024;
@@ -107,7 +107,10 @@ export function createResponseThread(clock: Clock): ResponseThread {
       const { size } = response;
       const read = await run(response, task, call);
       if ('refusal' in read) throw toRefusalFailure(read.refusal, task);
-      if ('unavailable' in read) throw new EngineError('unavailable', read.unavailable);
+      if ('unavailable' in read) {
+        const { unavailable: message, isUnreadable } = read;
+        throw new EngineError('unavailable', message, { isUnreadable });
+      }
       const { usage, choices, before, after } = read;
       const counts =
         acceptUsage({ usage, choices: { length: choices } }, size, counting) ??

@@ -16,7 +16,8 @@ function run({ blocks, task, type, envelope }: ResponseJob): ResponseResult {
     if ('refusal' in read) return { refusal: shorten(read.refusal) };
     return serialise(read.response, envelope);
   } catch (error) {
-    return { unavailable: orUnreadable(error).message };
+    const { message, isUnreadable } = orUnreadable(error);
+    return { unavailable: message, isUnreadable };
   }
 }
 

@@ -17,7 +17,7 @@ import {
   brokenOff,
   isBrokenOff,
   toEventFailure,
-  unavailable,
+  unreadable,
 } from '#inference/engines/upstream/failures.ts';
 import { isEmptyDelta, type StreamReasoning } from '#inference/engines/upstream/reasoning.ts';
 import { Tally, toText, toUsage, type UsageCheck } from '#inference/engines/upstream/usage.ts';
@@ -195,4 +195,4 @@ function parseObject(data: string): Members | null {
   throw notJson();
 }
 
-const notJson = (): EngineError => unavailable('sent an event that is not JSON');
+const notJson = (): EngineError => unreadable('sent an event that is not JSON');

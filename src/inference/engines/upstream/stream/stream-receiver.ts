@@ -5,7 +5,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { ResponseHandler } from '#http/client/response-handler.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { Call, ResponseStream, TakeItem, Task } from '#inference/engine.ts';
-import { describeType, toFailure, unavailable } from '#inference/engines/upstream/failures.ts';
+import {
+  describeType,
+  toFailure,
+  unavailable,
+  unreadable,
+} from '#inference/engines/upstream/failures.ts';
 import { BoundedBody } from '#inference/engines/upstream/plain/buffered-response.ts';
 import type { UpstreamRequest } from '#inference/engines/upstream/upstream-client.ts';
 import { generatedOnly } from '#inference/engines/upstream/usage.ts';
@@ -141,7 +146,7 @@ export class StreamReceiver implements ResponseHandler<UpstreamRequest>, EventPr
     const text = body.text();
     if (status !== 200 || /^\s*\{\s*"error"/.test(text))
       return toFailure(status, headers, text, this.#task);
-    return unavailable(`responded with ${describeType(headers)} instead of a stream`);
+    return unreadable(`responded with ${describeType(headers)} instead of a stream`);
   }
 }
 
