@@ -35,6 +35,7 @@ import * as pullOrders from '#db/migrations/0029-pull-orders.ts';
 import * as responseIndex from '#db/migrations/0030-response-index.ts';
 import * as lettingFinish from '#db/migrations/0031-letting-finish.ts';
 import * as servedModels from '#db/migrations/0032-served-models.ts';
+import * as refusedRequests from '#db/migrations/0033-refused-requests.ts';
 import type { Database } from '#db/tables/tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -68,6 +69,7 @@ const migrations: Record<string, Migration> = {
   '0030-response-index': responseIndex,
   '0031-letting-finish': lettingFinish,
   '0032-served-models': servedModels,
+  '0033-refused-requests': refusedRequests,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -46,6 +46,7 @@ describeInBrowser('home', () => {
   test('a new server has first steps, and a stand-in that is not taken for a model', async () => {
     await steps().getByText('0 of 6 done.').waitFor();
     await attention().getByText('stand-in, not the real model').waitFor();
+    assert.equal(await attention().getByText('stand-in, not the real model').count(), 1);
     await checkAppearance(page, 'home-new');
     await attention().getByRole('link', { name: 'Serve real models' }).click();
     await page.getByRole('heading', { name: 'Models', level: 1 }).waitFor();
@@ -91,10 +92,9 @@ describeInBrowser('home', () => {
   test('numbers are live: they change while the page is open', async () => {
     await tile('Requests per second').getByText('3 in 24 hours · 3 this month').waitFor();
     assert.equal((await sendChat(dashboard.url, key, { model: 'no-such-model' })).status, 404);
-    await tile('Errors in 24 hours')
-      .getByText(/^[12] in the last minute/)
-      .waitFor();
-    await tile('Errors in 24 hours').getByText('2 (50%)').waitFor();
+    const failed = tile('Failed in 24 hours');
+    await failed.getByText('0 in the last minute · 2 refused (4xx)').waitFor();
+    await failed.getByText('0 (0%)').waitFor();
     await page.getByRole('img', { name: 'Requests per hour in the last day' }).waitFor();
   });
 

@@ -138,6 +138,7 @@ const bucketColumns: readonly (keyof UsageBucket)[] = [
   'cached_tokens',
   'cost',
   'first_token_ms',
+  'refused',
 ];
 
 const requestColumns: readonly (keyof UsageRequest)[] = [

@@ -19,6 +19,7 @@ export async function readLive(
     span_ms: oldest === undefined ? liveMs : Math.max(1, now - oldest.at),
     requests: rows.length,
     errors: rows.filter(isError).length,
+    refused: rows.filter(({ status }) => status === 'refused').length,
     tokens: rows.reduce((sum, row) => sum + row.prompt_tokens + row.completion_tokens, 0),
   };
 }

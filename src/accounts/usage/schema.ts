@@ -65,6 +65,8 @@ export interface UsageBucket {
   label: string | null;
   requests: number;
   errors: number;
+  /** Those of the errors that were refused, such as invalid requests and those over a limit. */
+  refused: number;
   aborted: number;
   prompt_tokens: number;
   completion_tokens: number;
@@ -117,6 +119,8 @@ export interface UsageLive {
   span_ms: number;
   requests: number;
   errors: number;
+  /** Those of the errors that were refused. */
+  refused: number;
   tokens: number;
 }
 

@@ -55,7 +55,8 @@ export function createUsageSummaries(db: Database): UsageSummaries {
     const { rows } = await sql<Sums>`
       select ${starts[step]} as start, ${groups[by]} as group_name,
         ${isByKey ? sql`min(k.label)` : sql`null`} as label,
-        sum(u.requests) as requests, sum(u.errors) as errors, sum(u.aborted) as aborted,
+        sum(u.requests) as requests, sum(u.errors) as errors,
+        sum(u.refused) as refused, sum(u.aborted) as aborted,
         sum(u.prompt_tokens) as prompt_tokens, sum(u.completion_tokens) as completion_tokens,
         sum(u.cached_tokens) as cached_tokens, sum(u.cost_nano) as cost_nano,
         sum(u.first_token_ms) as first_token_sum, sum(u.first_tokens) as first_tokens
@@ -92,6 +93,7 @@ const toBucket = (sums: Sums): UsageBucket => ({
   label: sums.label,
   requests: sums.requests,
   errors: sums.errors,
+  refused: sums.refused,
   aborted: sums.aborted,
   prompt_tokens: sums.prompt_tokens,
   completion_tokens: sums.completion_tokens,

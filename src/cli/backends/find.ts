@@ -24,8 +24,10 @@ export const readBackends = () => backends.read(createClient(backends.needs));
 /** The dashboard uses the same words. */
 const words = { healthy: 'healthy', probation: 'retrying', ejected: 'unavailable' } as const;
 
-function toHealthy(failedPercent: number, { reason, slowness }: BackendView): string {
+function toHealthy(failedPercent: number, backend: BackendView): string {
+  const { reason, slowness, failing } = backend;
   if (failedPercent > 0) return `failing ${failedPercent}%`;
+  if (failing) return 'last request failed';
   if (reason !== null) return 'last check failed';
   return slowness === null ? words.healthy : `slow, ${slowness}x`;
 }

@@ -76,6 +76,8 @@ export interface UsageHourRow {
   requests: number;
   /** Requests that failed, were refused or were interrupted. */
   errors: number;
+  /** Those of the errors that were refused: invalid, over a limit, or for an unknown model. */
+  refused: number;
   aborted: number;
   prompt_tokens: number;
   completion_tokens: number;

@@ -20,6 +20,10 @@ export interface HealthRecord extends Health {
   responded(): void;
   /** True if the last result was the success of a request. */
   isServing(): boolean;
+  /** A request failed, whether or not the backend is to blame. */
+  requestFailed(reason: string): void;
+  /** How the last request failed, until one succeeds; null if it did not. */
+  lastFailure(): string | null;
   /** Reason of the last failure; null if healthy. */
   reason(): string | null;
   ejections(): number;
@@ -44,6 +48,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
   let isServing = false;
   /** Whose request got the last response if that could not be read. */
   let spoiltFor: string | null = null;
+  let lastFailure: string | null = null;
 
   function state(): ReturnType<Health['state']> {
     if (ejectedUntil === null) return 'healthy';
@@ -82,6 +87,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     succeeded() {
       isServing = true;
       spoiltFor = null;
+      lastFailure = null;
       // The request was sent before the ejection, so it proves no more than a probe does.
       if (state() === 'ejected') return responded();
       failures = 0;
@@ -96,6 +102,10 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     },
     responded,
     isServing: () => isServing,
+    requestFailed(why) {
+      lastFailure = why;
+    },
+    lastFailure: () => lastFailure,
     reason: () => reason,
     ejections: () => ejections,
   };
@@ -110,6 +120,8 @@ export const alwaysHealthy: HealthRecord = {
   spoilt() {},
   responded() {},
   isServing: () => true,
+  requestFailed() {},
+  lastFailure: () => null,
   reason: () => null,
   ejections: () => 0,
 };

@@ -76,6 +76,7 @@ function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBacken
     exceeded: (reported) => records.implausible.add({ reported }),
     observe(request) {
       statistics.observe(request);
+      if (request.error !== null) records.health.requestFailed(request.error);
       if (request.work !== null) pace.add(request.work);
     },
     spec: null,

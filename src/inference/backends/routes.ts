@@ -142,7 +142,8 @@ function toBackendView(
     slowness: toSlowness(backend, registry),
     requests: statistics.requests(),
     errors: statistics.errors(),
-    last_error: statistics.lastError(),
+    failing: health.lastFailure() !== null,
+    last_error: health.lastFailure() ?? statistics.lastError(),
     implausible_counts: implausible.recent(),
   };
 }

@@ -89,7 +89,9 @@ export const BackendView = Type.Object({
   /** Requests in the last five minutes, and those that failed: also if every backend failed them. */
   requests: Type.Integer(),
   errors: Type.Integer(),
-  /** The last failure in the last five minutes. */
+  /** True from a failed request until one succeeds, however long ago it was. */
+  failing: Type.Boolean(),
+  /** The last failure, if it was in the last five minutes or no request has succeeded since. */
   last_error: Nullable,
   /** Responses in the last 24 hours whose token counts could not be true and were counted here instead. */
   implausible_counts: Type.Integer(),

@@ -189,6 +189,7 @@ for (const database of bothDatabases) {
           label: null,
           requests: 3,
           errors: 1,
+          refused: 0,
           aborted: 0,
           prompt_tokens: 30,
           completion_tokens: 15,
@@ -362,7 +363,7 @@ async function fill(db: Database): Promise<void> {
     from numbers`.execute(db);
   await sql`
     insert into usage_hours select ${sql.lit(accountId)}, at - at % 3600000, k.name, m.name, 'one',
-      count(*), 0, 0, 10, 5, 0, 25, 0, 0
+      count(*), 0, 0, 10, 5, 0, 25, 0, 0, 0
     from usage_requests join usage_names k on k.ref = key_ref join usage_names m on m.ref = model_ref
     group by 2, 3, 4`.execute(db);
 }

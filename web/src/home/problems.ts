@@ -100,8 +100,8 @@ const toDeploymentProblems = (deployments: DeploymentView[]): Problem[] =>
 const toBackendProblems = (backends: BackendView[]): Problem[] =>
   backends
     .filter(
-      ({ kind, draining, health, errors }) =>
-        kind !== 'stand-in' && !draining && (health !== 'healthy' || errors > 0),
+      ({ kind, draining, health, errors, failing }) =>
+        kind !== 'stand-in' && !draining && (health !== 'healthy' || errors > 0 || failing),
     )
     .map((backend) => {
       const { tone, word } = toState(backend);
@@ -135,31 +135,27 @@ function toBudgetProblems({ limits, spend }: Allowance, canEdit: boolean): Probl
   ];
 }
 
-const shownStandIns = 3;
-
-/** Models that are used are listed one by one, the others together. */
+/** One line for all of them: those that programs ask for come first. */
 function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<string>): Problem[] {
   const models = backends.filter(({ kind }) => kind === 'stand-in').map(({ model }) => model);
-  const used = models.filter((model) => usedModels.has(model)).slice(0, shownStandIns);
-  const others = models.length - used.length;
-  const toProblem = (model: string): Problem => ({
-    id: `stand-in ${model}`,
-    tone: 'warning',
-    title: model,
-    state: standInLabel,
-    detail: 'Programs ask for it, and the stand-in answers, free of charge.',
-    href: toModelPath(model),
-    action: { label: 'Serve the real model', href: toPullPath(model) },
-  });
-  if (others === 0) return used.map(toProblem);
-  const rest: Problem = {
-    id: 'stand-ins',
-    tone: 'warning',
-    title: toCounted(others, used.length === 0 ? 'model' : 'other model'),
-    state: standInLabel,
-    detail: 'Nothing serves them yet, so the stand-in answers for them, free of charge.',
-    href: '/models',
-    ...(used.length === 0 ? { action: { label: 'Serve real models', href: '/models' } } : {}),
-  };
-  return [...used.map(toProblem), rest];
+  const [used, ...otherUsed] = models.filter((model) => usedModels.has(model));
+  const asked =
+    used === undefined
+      ? 'Nothing serves them yet.'
+      : `Programs ask for ${[used, otherUsed.length > 0 && toCounted(otherUsed.length, 'other')].filter(Boolean).join(' and ')}.`;
+  if (models.length === 0) return [];
+  return [
+    {
+      id: 'stand-ins',
+      tone: 'warning',
+      title: toCounted(models.length, 'model'),
+      state: standInLabel,
+      detail: `${asked} The stand-in answers, free of charge.`,
+      href: '/models',
+      action:
+        used === undefined
+          ? { label: 'Serve real models', href: '/models' }
+          : { label: 'Serve the real model', href: toPullPath(used) },
+    },
+  ];
 }

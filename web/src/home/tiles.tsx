@@ -21,6 +21,7 @@ export function Tiles() {
     return <Skeleton h={148} aria-busy="true" />;
   }
   const total = toTotal(day);
+  const failed = toMetric(total, 'failed');
   const seconds = (live?.span_ms ?? 60_000) / 1000;
   const line = (metric: Metric) => {
     const byStart = new Map(day.map(({ start, totals }) => [start, toMetric(totals, metric)]));
@@ -46,13 +47,14 @@ export function Tiles() {
         this month
       </Tile>
       <Tile
-        name="Errors in 24 hours"
+        name="Failed in 24 hours"
         href="/usage/requests/status=failed"
-        value={`${toCount(total.errors)} (${toPercent(total.errors, total.requests)})`}
-        tone={total.errors > 0 ? 'warning' : undefined}
-        line={<Sparkline label="Errors per hour in the last day" values={line('errors')} />}
+        value={`${toCount(failed)} (${toPercent(failed, total.requests)})`}
+        tone={failed > 0 ? 'warning' : undefined}
+        line={<Sparkline label="Failures per hour in the last day" values={line('failed')} />}
       >
-        {toCount(live?.errors ?? 0)} in the last minute · {toCount(models.errors)} this month
+        {toCount((live?.errors ?? 0) - (live?.refused ?? 0))} in the last minute ·{' '}
+        {toCount(total.refused)} refused (4xx)
       </Tile>
       <Tile
         name="Cost this month"

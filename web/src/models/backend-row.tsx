@@ -108,6 +108,9 @@ export function toState(backend: BackendView): { tone: Tone; word: string } {
   if (backend.health === 'healthy' && percent > 0) {
     return { tone: 'warning', word: `failing ${percent}%` };
   }
+  if (backend.health === 'healthy' && backend.failing) {
+    return { tone: 'warning', word: 'last request failed' };
+  }
   if (backend.health === 'healthy' && isUntried(backend)) {
     return { tone: 'off', word: 'not tried yet' };
   }

@@ -3,6 +3,8 @@
 export interface UsageTotals {
   requests: number;
   errors: number;
+  /** Those of the errors that were refused. */
+  refused: number;
   /** Requests that the client canceled. */
   aborted: number;
   prompt_tokens: number;
@@ -29,6 +31,7 @@ export interface UsagePoint {
 export const zeroTotals: UsageTotals = {
   requests: 0,
   errors: 0,
+  refused: 0,
   aborted: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
@@ -38,23 +41,27 @@ export const zeroTotals: UsageTotals = {
   hours: 0,
 };
 
-export type Metric = 'tokens' | 'requests' | 'errors' | 'cost' | 'hours';
+export type Metric = 'tokens' | 'requests' | 'errors' | 'failed' | 'cost' | 'hours';
 
 export const metricNames: Record<Metric, string> = {
   tokens: 'Tokens',
   requests: 'Requests',
   errors: 'Errors',
+  failed: 'Failed',
   cost: 'Cost',
   hours: 'Hours',
 };
 
-export const toMetric = (totals: UsageTotals, metric: Metric): number =>
-  metric === 'tokens' ? totals.prompt_tokens + totals.completion_tokens : totals[metric];
+export function toMetric(totals: UsageTotals, metric: Metric): number {
+  if (metric === 'tokens') return totals.prompt_tokens + totals.completion_tokens;
+  return metric === 'failed' ? totals.errors - totals.refused : totals[metric];
+}
 
 function add(one: UsageTotals, other: UsageTotals): UsageTotals {
   return {
     requests: one.requests + other.requests,
     errors: one.errors + other.errors,
+    refused: one.refused + other.refused,
     aborted: one.aborted + other.aborted,
     prompt_tokens: one.prompt_tokens + other.prompt_tokens,
     completion_tokens: one.completion_tokens + other.completion_tokens,

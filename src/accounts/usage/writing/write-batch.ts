@@ -130,6 +130,7 @@ function addToHour(
   }
   sum.requests += sign;
   sum.errors += isError ? sign : 0;
+  sum.refused += row.status === 'refused' ? sign : 0;
   sum.aborted += row.status === 'aborted' ? sign : 0;
   sum.prompt_tokens += row.prompt_tokens * sign;
   sum.completion_tokens += row.completion_tokens * sign;
@@ -181,6 +182,7 @@ async function deleteEmptyHours(tx: RawTx, hours: readonly UsageHourRow[]): Prom
 const noSums = {
   requests: 0,
   errors: 0,
+  refused: 0,
   aborted: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
@@ -201,6 +203,7 @@ const addHours = createUpsert<UsageHourRow>('usage_hours', {
     backend: 'text',
     requests: 'bigint',
     errors: 'bigint',
+    refused: 'bigint',
     aborted: 'bigint',
     prompt_tokens: 'bigint',
     completion_tokens: 'bigint',
