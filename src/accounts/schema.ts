@@ -120,13 +120,29 @@ export const ApiKeysQuery = Type.Object(
   closed,
 );
 
-/** What happens to the API keys that a removed member created. Default: revoke. */
+interface Named {
+  id: string;
+  name: string | null;
+}
+
+/** What a removed person can no longer use: SSH keys, and the machines that were launched with one. */
+export interface LostSsh {
+  ssh_keys: Named[];
+  machines: Named[];
+}
+
+export interface Removal extends LostSsh {
+  /** Number of API keys of the member that were revoked. */
+  revoked_keys: number;
+}
+
 /** What becomes of requests that the key has in progress. */
 export const KeyRevocation = Type.Object(
   { running: Type.Optional(OneOf(['end', 'finish'] as const)) },
   closed,
 );
 
+/** What happens to the API keys that a removed member created. Default: revoke. */
 export const MemberRemoval = Type.Object(
   { keys: Type.Optional(OneOf(['revoke', 'keep'] as const)) },
   closed,

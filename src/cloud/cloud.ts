@@ -197,7 +197,7 @@ function createResources(
       { maxPerAccount: options.instancesPerAccount },
     ),
     instances: createInstances(db, clock, { ...changes, events }),
-    sshKeys: createSshKeys(db, clock, audit, { maxPerAccount: options.sshKeysPerAccount }),
+    sshKeys: createSshKeys(db, clock, changes, { maxPerAccount: options.sshKeysPerAccount }),
     filesystems: createFilesystems(
       db,
       clock,

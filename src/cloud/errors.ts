@@ -78,7 +78,7 @@ export const keyInUse = () =>
     400,
     'global/invalid-parameters',
     'Key is currently in use, cannot delete',
-    'Terminate the instances that were launched with it first.',
+    'Terminate the instances that were launched with it first, or say with machines=keep or machines=refuse what they do with it.',
   );
 
 /** One client searches errors with this code for "Region" and "does not exist". */

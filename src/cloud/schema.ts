@@ -19,6 +19,11 @@ export const NewSshKey = Type.Object({
   public_key: Maybe(Type.String({ minLength: 1, maxLength: 16_384 })),
 });
 
+/** What machines do with a key that is deleted. Without it, a key that they were launched with is not deleted. */
+export const SshKeyRemoval = Type.Object({
+  machines: Type.Optional(OneOf(['keep', 'refuse'] as const)),
+});
+
 export const SshKey = Type.Object({
   id: Type.String(),
   name: Type.String(),

@@ -36,6 +36,7 @@ import * as responseIndex from '#db/migrations/0030-response-index.ts';
 import * as lettingFinish from '#db/migrations/0031-letting-finish.ts';
 import * as servedModels from '#db/migrations/0032-served-models.ts';
 import * as refusedRequests from '#db/migrations/0033-refused-requests.ts';
+import * as refusedSshKeys from '#db/migrations/0034-refused-ssh-keys.ts';
 import type { Database } from '#db/tables/tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -70,6 +71,7 @@ const migrations: Record<string, Migration> = {
   '0031-letting-finish': lettingFinish,
   '0032-served-models': servedModels,
   '0033-refused-requests': refusedRequests,
+  '0034-refused-ssh-keys': refusedSshKeys,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -47,9 +47,12 @@ export function memberRoutes(scope: FastifyInstance, parts: MemberParts): void {
     { schema: { params: IdParams, querystring: MemberRemoval } },
     async (request) => {
       const { keys = 'revoke' } = request.query;
-      const revoked = await members.remove(sessionOf(request), request.params.id, keys);
-      return { ok: true, revoked_keys: revoked };
+      const removal = await members.remove(sessionOf(request), request.params.id, keys);
+      return { ok: true, ...removal };
     },
+  );
+  app.get('/members/:id/ssh', { schema: { params: IdParams } }, (request) =>
+    members.findSsh(sessionOf(request).accountId, request.params.id),
   );
 
   app.get('/invitations', { schema: { querystring: PageQuery } }, async (request) => {

@@ -5,6 +5,7 @@ import type { Audit } from '#accounts/audit/audit.ts';
 import type { ApiKeys } from '#accounts/keys/api-keys.ts';
 import { newestFirst, type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import { type Role, roles, type SessionPrincipal } from '#accounts/principal.ts';
+import type { LostSsh, Removal } from '#accounts/schema.ts';
 import { countRows } from '#db/count-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables/tables.ts';
@@ -26,23 +27,43 @@ export interface AffectedKey {
   label: string;
 }
 
+/** The SSH keys of single people, which the cloud has. */
+export interface PersonalSsh {
+  find(accountId: string, userId: string): Promise<LostSsh>;
+  /** Deletes the person's keys; all machines of the account refuse them soon after `ended`. */
+  end(tx: Tx, principal: SessionPrincipal, userId: string): Promise<LostSsh>;
+  /** Call it after the commit. */
+  ended(): void;
+}
+
 export interface Members {
   list(accountId: string, page: PageOptions): Promise<Page<MemberRow>>;
   /** Returns the member's API keys that can be used only now, or no longer: none has more rights than its creator. */
   setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<AffectedKey[]>;
   /**
    * Owners remove anyone, others only themselves, and with their keys: a person who has left still
-   * knows them. Also ends the member's sessions. Returns the number of keys of the member that were
-   * revoked. Keys that are kept become those of the principal, whose role they then have.
+   * knows them. Also ends the member's sessions, and ssh with the member's keys. API keys that are
+   * kept become those of the principal, whose role they then have.
    */
-  remove(principal: SessionPrincipal, userId: string, keys: 'revoke' | 'keep'): Promise<number>;
+  remove(principal: SessionPrincipal, userId: string, keys: 'revoke' | 'keep'): Promise<Removal>;
+  /** What `remove` would end on machines. */
+  findSsh(accountId: string, userId: string): Promise<LostSsh>;
+}
+
+interface Context {
+  readonly audit: Audit;
+  readonly sessions: Sessions;
+  readonly apiKeys: ApiKeys;
+  readonly ssh: PersonalSsh;
 }
 
 export function createMembers(
   db: Database,
   audit: Audit,
-  { sessions, apiKeys }: { sessions: Sessions; apiKeys: ApiKeys },
+  { sessions, apiKeys, ssh }: { sessions: Sessions; apiKeys: ApiKeys; ssh: PersonalSsh },
 ): Members {
+  const context: Context = { audit, sessions, apiKeys, ssh };
+
   async function setRole(principal: SessionPrincipal, userId: string, role: Role) {
     const affected = await db.transaction().execute(async (tx) => {
       const before = await takeMember(tx, principal, userId, ['owner']);
@@ -69,42 +90,59 @@ export function createMembers(
     principal: SessionPrincipal,
     userId: string,
     keys: 'revoke' | 'keep',
-  ): Promise<number> {
-    const revoked = await db.transaction().execute(async (tx) => {
-      const isLeaving = userId === principal.userId && keys === 'revoke';
-      const allowed = isLeaving ? roles : (['owner'] as const);
-      const role = await takeMember(tx, principal, userId, allowed);
-      if (role === 'owner') await keepAnOwner(tx, principal.accountId);
-      await sessions.endOthers(tx, userId, null);
-      await tx.deleteFrom('devices').where('user_id', '=', userId).execute();
-      await tx.deleteFrom('password_resets').where('user_id', '=', userId).execute();
-      await tx.deleteFrom('conversations').where('user_id', '=', userId).execute();
-      await tx.deleteFrom('presets').where('user_id', '=', userId).execute();
-      const count = keys === 'revoke' ? await apiKeys.revokeAllOf(tx, principal, userId) : 0;
-      if (keys === 'keep' && userId !== principal.userId) await takeOverKeys(tx, principal, userId);
-      await tx
-        .deleteFrom('memberships')
-        .where('account_id', '=', principal.accountId)
-        .where('user_id', '=', userId)
-        .execute();
-      const user = await tx
-        .deleteFrom('users')
-        .where('id', '=', userId)
-        .returning('email')
-        .executeTakeFirstOrThrow();
-      await audit.record(tx, principal, {
-        action: 'member.removed',
-        resourceId: userId,
-        details: { email: user.email, role, revoked_keys: count },
-      });
-      return count;
-    });
+  ): Promise<Removal> {
+    const removal = await db
+      .transaction()
+      .execute((tx) => deleteMember(context, tx, principal, { userId, keys }));
     sessions.forget();
     apiKeys.forget();
-    return revoked;
+    ssh.ended();
+    return removal;
   }
 
-  return { list: (accountId, page) => listMembers(db, accountId, page), setRole, remove };
+  return {
+    list: (accountId, page) => listMembers(db, accountId, page),
+    setRole,
+    remove,
+    async findSsh(accountId, userId) {
+      await getRole(db, accountId, userId);
+      return ssh.find(accountId, userId);
+    },
+  };
+}
+
+async function deleteMember(
+  { audit, sessions, apiKeys, ssh }: Context,
+  tx: Tx,
+  principal: SessionPrincipal,
+  { userId, keys }: { userId: string; keys: 'revoke' | 'keep' },
+): Promise<Removal> {
+  const isLeaving = userId === principal.userId && keys === 'revoke';
+  const allowed = isLeaving ? roles : (['owner'] as const);
+  const role = await takeMember(tx, principal, userId, allowed);
+  if (role === 'owner') await keepAnOwner(tx, principal.accountId);
+  await sessions.endOthers(tx, userId, null);
+  for (const table of ['devices', 'password_resets', 'conversations', 'presets'] as const)
+    await tx.deleteFrom(table).where('user_id', '=', userId).execute();
+  const lost = await ssh.end(tx, principal, userId);
+  const count = keys === 'revoke' ? await apiKeys.revokeAllOf(tx, principal, userId) : 0;
+  if (keys === 'keep' && userId !== principal.userId) await takeOverKeys(tx, principal, userId);
+  await tx
+    .deleteFrom('memberships')
+    .where('account_id', '=', principal.accountId)
+    .where('user_id', '=', userId)
+    .execute();
+  const user = await tx
+    .deleteFrom('users')
+    .where('id', '=', userId)
+    .returning('email')
+    .executeTakeFirstOrThrow();
+  await audit.record(tx, principal, {
+    action: 'member.removed',
+    resourceId: userId,
+    details: { email: user.email, role, revoked_keys: count },
+  });
+  return { revoked_keys: count, ...lost };
 }
 
 const keysOf = (tx: Tx, { accountId }: SessionPrincipal, userId: string) =>
@@ -153,10 +191,14 @@ async function takeMember(
 ): Promise<Role> {
   await lockAccount(tx, principal.accountId);
   await requireCurrentRole(tx, principal, ...allowed);
-  const row = await tx
+  return getRole(tx, principal.accountId, userId);
+}
+
+async function getRole(connection: Database | Tx, accountId: string, userId: string) {
+  const row = await connection
     .selectFrom('memberships')
     .select('role')
-    .where('account_id', '=', principal.accountId)
+    .where('account_id', '=', accountId)
     .where('user_id', '=', userId)
     .executeTakeFirst();
   if (row === undefined) throw notFound('This member');

@@ -34,7 +34,7 @@ export const sshKeysCommand = (): Command =>
       description: 'Delete an SSH key from the account; instances that have it keep it',
       question: ({ id, name }) => `Delete SSH key ${name} (${id})?`,
       async run(client, { id, name }) {
-        await client.delete(`/api/v1/ssh-keys/${encodeURIComponent(id)}`);
+        await client.delete(`/api/v1/ssh-keys/${encodeURIComponent(id)}?machines=keep`);
         const text = `Deleted SSH key ${name}. Instances that have it keep it.`;
         return { data: { id, name }, text };
       },

@@ -20,6 +20,7 @@ import {
   NewSshKey,
   Region,
   SshKey,
+  SshKeyRemoval,
 } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire.ts';
 import type { LargeBodies } from '#http/body/bodies.ts';
@@ -86,9 +87,13 @@ function sshKeyRoutes(scope: FastifyInstance, sshKeys: SshKeys): void {
   );
   app.delete(
     '/ssh-keys/:id',
-    operation('Delete an SSH key', Type.Object({}), { params: IdParams }),
+    operation('Delete an SSH key', Type.Object({}), {
+      params: IdParams,
+      querystring: SshKeyRemoval,
+    }),
     async (request) => {
-      await sshKeys.remove(principalOf(request), toId(request.params.id));
+      const { machines } = request.query;
+      await sshKeys.remove(principalOf(request), toId(request.params.id), machines);
       return { data: {} };
     },
   );

@@ -34,6 +34,8 @@ export interface MachineSpec {
   readonly gpus: readonly string[];
   /** OpenSSH public keys that may log in as `ubuntu`. */
   readonly authorizedKeys: readonly string[];
+  /** Keys that may not log in, whatever `authorized_keys` in the machine says: `<type> <base64>`. Default: none. */
+  readonly refusedKeys?: readonly string[];
   readonly filesystems: readonly { readonly id: string; readonly mountPoint: string }[];
   /** cloud-init user data, run once at first boot; null for none. */
   readonly userData: string | null;
@@ -51,6 +53,9 @@ export interface MachineSpec {
 
 /** What decides which packets reach a machine. */
 export type FirewallSpec = Pick<MachineSpec, 'id' | 'account' | 'firewall'>;
+
+/** What decides which keys open a machine. */
+export type KeySpec = Pick<MachineSpec, 'id' | 'authorizedKeys' | 'refusedKeys'>;
 
 /** Allows inbound traffic from outside the account. What no rule allows is dropped. */
 export interface InboundRule {
@@ -109,6 +114,13 @@ export interface Driver {
   /** Replaces the inbound rules and the account of a running machine. Does nothing where rules can't be
    * enforced. */
   setFirewall(spec: FirewallSpec): Promise<void>;
+
+  /**
+   * Makes a running machine refuse keys from now on, in place of those that it refused before, and
+   * ends the ssh sessions that they opened. A driver that can't tell sessions apart ends all of a
+   * machine that had one of the keys. Throws DriverError.
+   */
+  refuseKeys(spec: KeySpec): Promise<void>;
 
   /** Creates a filesystem. `node` is the node of the machine that mounts it first; null if the driver has
    * only one node or any node will do. */

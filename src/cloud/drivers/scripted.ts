@@ -9,6 +9,7 @@ import {
   type DriverReport,
   type FirewallSpec,
   type ImageReport,
+  type KeySpec,
   type MachineSpec,
   type MachineState,
   type MachineStats,
@@ -102,6 +103,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
       return machines.ids();
     },
     setFirewall: async (spec) => setFirewall(host, spec),
+    refuseKeys: async (spec) => refuseKeys(host, spec),
     createFilesystem: async (id) => recordCall(host, `createFilesystem ${id}`),
     deleteFilesystem: async (id) => recordCall(host, `deleteFilesystem ${id}`),
     async filesystemUsage() {
@@ -267,6 +269,13 @@ function setFirewall(host: ScriptedHost, { id, account, firewall }: FirewallSpec
   if (machine !== undefined) {
     host.machines.write({ ...machine, spec: { ...machine.spec, account, firewall } });
   }
+}
+
+function refuseKeys(host: ScriptedHost, { id, authorizedKeys, refusedKeys = [] }: KeySpec) {
+  recordCall(host, `refuseKeys ${id}`);
+  const machine = host.machines.read(id);
+  if (machine !== undefined)
+    host.machines.write({ ...machine, spec: { ...machine.spec, authorizedKeys, refusedKeys } });
 }
 
 /** Throws on the first `times` uses of the call. */

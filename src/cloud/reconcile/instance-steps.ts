@@ -35,7 +35,11 @@ export async function step(
   const state = await driver.inspect(row.id);
   const changes = observe(row, state, now);
   if (state.state !== 'running') return { changes, dueInMs: null };
-  if (row.firewall_stale !== 0) await driver.setFirewall(spec);
+  if (row.firewall_stale !== 0) {
+    // First: what refuses keys may run inside the machine, where a tenant can make it fail.
+    await driver.setFirewall(spec);
+    await driver.refuseKeys(spec);
+  }
   return { changes: { ...changes, firewall_stale: 0 }, dueInMs: null };
 }
 

@@ -3,6 +3,7 @@
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
 import { toPlainPath } from '#cloud/resources/mount-point.ts';
+import { listRefusedKeys, toBareKey } from '#cloud/resources/ssh-access.ts';
 import type { InstanceRow } from '#db/tables/cloud-rows.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
@@ -30,6 +31,9 @@ export async function loadSpec(
     .where('instance_id', '=', row.id)
     .orderBy('mount_point')
     .execute();
+  const refusedKeys = await listRefusedKeys(db, row.account_id);
+  const isAccepted =
+    row.ssh_public_key !== '' && !refusedKeys.includes(toBareKey(row.ssh_public_key));
   return {
     id: row.id,
     account: row.account_id,
@@ -40,7 +44,8 @@ export async function loadSpec(
     memoryGib: row.memory_gib,
     storageGib: row.storage_gib,
     gpus: gpus.map(({ address }) => address),
-    authorizedKeys: row.ssh_public_key === '' ? [] : [row.ssh_public_key],
+    authorizedKeys: isAccepted ? [row.ssh_public_key] : [],
+    refusedKeys,
     filesystems: filesystems.map(({ filesystem_id, mount_point }) => ({
       id: filesystem_id,
       mountPoint: toPlainPath(mount_point),

@@ -20,11 +20,16 @@ import type { Database, Tx } from '#db/tables/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { InvalidKey, type PublicKey, parsePublicKey } from '#lib/secrets/openssh.ts';
+import { acceptKey, deleteKey, refuseKeys } from './ssh-access.ts';
 
 export interface SshKeys {
   add(principal: Principal, input: NewSshKey): Promise<SshKey>;
   list(accountId: string): Promise<SshKey[]>;
-  remove(principal: Principal, id: string): Promise<void>;
+  /**
+   * A key that machines were launched with is deleted only if the caller says what they do with it:
+   * `keep` it, or `refuse` it at once, as all machines of the account then do.
+   */
+  remove(principal: Principal, id: string, machines?: 'keep' | 'refuse'): Promise<void>;
 }
 
 interface Context {
@@ -32,6 +37,7 @@ interface Context {
   readonly clock: Clock;
   readonly audit: Audit;
   readonly maxPerAccount: number;
+  nudge(): void;
 }
 
 interface GivenKey {
@@ -45,10 +51,10 @@ const generateRsa = promisify(generateKeyPair);
 export function createSshKeys(
   db: Database,
   clock: Clock,
-  audit: Audit,
+  { audit, nudge }: { audit: Audit; nudge(): void },
   { maxPerAccount }: { maxPerAccount: number },
 ): SshKeys {
-  const context: Context = { db, clock, audit, maxPerAccount };
+  const context: Context = { db, clock, audit, nudge, maxPerAccount };
   return {
     add: (principal, input) => add(context, principal, input),
     async list(accountId) {
@@ -61,7 +67,7 @@ export function createSshKeys(
         .execute();
       return rows.map(toSshKey);
     },
-    remove: (principal, id) => remove(context, principal, id),
+    remove: (principal, id, machines) => remove(context, principal, id, machines),
   };
 }
 
@@ -98,12 +104,25 @@ function insert(context: Context, principal: Principal, given: GivenKey): Promis
       fingerprint: key.fingerprint,
       created_at: clock.now(),
       is_generated: isGenerated ? 1 : 0,
+      created_by: await findCreator(tx, principal),
     };
     await tx.insertInto('ssh_keys').values(row).execute();
+    await acceptKey(tx, accountId, key.line, row.created_at);
     const details = { name, fingerprint: key.fingerprint };
     await audit.record(tx, principal, { action: 'ssh_key.created', resourceId: row.id, details });
     return row;
   });
+}
+
+/** The person who is signed in or who created the API key; null for a key of the server. */
+async function findCreator(tx: Tx, principal: Principal): Promise<string | null> {
+  if (principal.kind === 'session') return principal.userId;
+  const key = await tx
+    .selectFrom('api_keys')
+    .select('created_by')
+    .where('id', '=', principal.keyId)
+    .executeTakeFirst();
+  return key?.created_by ?? null;
 }
 
 /** Throws if the name is taken or the account has as many keys as it may. */
@@ -119,31 +138,40 @@ async function checkRoom(
   if ((await countRows(own)) >= maxPerAccount) throw quotaExceeded();
 }
 
-async function remove({ db, audit }: Context, principal: Principal, id: string): Promise<void> {
+async function remove(
+  { db, clock, audit, nudge, maxPerAccount }: Context,
+  principal: Principal,
+  id: string,
+  machines: 'keep' | 'refuse' | undefined,
+): Promise<void> {
   const { accountId } = principal;
   await db.transaction().execute(async (tx) => {
     // A launch with this key either waits for the lock or is found below.
     await lockAccount(tx, accountId);
-    const row = await tx
-      .deleteFrom('ssh_keys')
-      .where('id', '=', id)
-      .where('account_id', '=', accountId)
-      .returningAll()
-      .executeTakeFirst();
+    const own = tx.selectFrom('ssh_keys').selectAll().where('account_id', '=', accountId);
+    const row = await own.where('id', '=', id).executeTakeFirst();
     if (row === undefined) throw sshKeyNotFound();
-    const user = await tx
-      .selectFrom('instances')
-      .select('id')
-      .where('account_id', '=', accountId)
-      .where('ssh_key_id', '=', id)
-      // Terraform terminates an instance and deletes its key at once, so a terminating one does not count.
-      .where('status', 'in', ['booting', 'active', 'unhealthy'])
-      .executeTakeFirst();
-    if (user !== undefined) throw keyInUse();
-    const details = { name: row.name, fingerprint: row.fingerprint };
-    await audit.record(tx, principal, { action: 'ssh_key.deleted', resourceId: id, details });
+    if (machines === undefined && (await isUsed(tx, row))) throw keyInUse();
+    const refused = tx.selectFrom('refused_ssh_keys').where('account_id', '=', accountId);
+    if (machines === 'refuse' && (await countRows(refused)) >= maxPerAccount) throw quotaExceeded();
+    // A refused key opens nothing under another name either.
+    const same = own.where('fingerprint', '=', row.fingerprint);
+    const rows = machines === 'refuse' ? await same.execute() : [row];
+    for (const each of rows) await deleteKey(tx, audit, principal, each);
+    if (machines === 'refuse') await refuseKeys(tx, accountId, rows, clock.now());
   });
+  nudge();
 }
+
+/** Terraform terminates an instance and deletes its key at once, so a terminating one does not count. */
+const isUsed = async (tx: Tx, { id, account_id }: SshKeyRow) =>
+  (await tx
+    .selectFrom('instances')
+    .select('id')
+    .where('account_id', '=', account_id)
+    .where('ssh_key_id', '=', id)
+    .where('status', 'in', ['booting', 'active', 'unhealthy'])
+    .executeTakeFirst()) !== undefined;
 
 const toSshKey = ({ id, name, public_key }: SshKeyRow): SshKey => ({ id, name, public_key });
 

@@ -98,7 +98,7 @@ export interface InstanceRow extends WorkColumns {
   action: 'restart' | 'power-cycle' | null;
   /** When the driver was asked to perform the action; null before. */
   action_started_at: number | null;
-  /** 1 if the machine's rules are older than the account's. */
+  /** 1 if the machine's firewall rules or refused keys are older than the account's. */
   firewall_stale: number;
   launched_at: number;
   /** When the driver accepted the launch. */
@@ -189,4 +189,14 @@ export interface SshKeyRow {
   created_at: number;
   /** 1 if the private key was generated and handed out here. */
   is_generated: number;
+  /** The person who added it; null if the server did, or if it is not known. */
+  created_by: string | null;
+}
+
+/** A key that no machine of the account accepts. */
+export interface RefusedSshKeyRow {
+  account_id: string;
+  /** `<type> <base64>`, without a comment. */
+  public_key: string;
+  refused_at: number;
 }

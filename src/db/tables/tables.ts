@@ -28,6 +28,7 @@ import type {
   InstanceRow,
   InstanceRulesetRow,
   ModelGpuRow,
+  RefusedSshKeyRow,
   SshKeyRow,
   TurnRow,
 } from './cloud-rows.ts';
@@ -69,6 +70,7 @@ export interface Tables {
   throttles: ThrottleRow;
   audit_events: AuditEventRow;
   ssh_keys: SshKeyRow;
+  refused_ssh_keys: RefusedSshKeyRow;
   installation: InstallationRow;
   hosts: HostRow;
   instances: InstanceRow;

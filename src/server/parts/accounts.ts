@@ -24,6 +24,7 @@ import { watchUsage } from '#accounts/usage/watch.ts';
 import { createOutageWriter } from '#accounts/usage/writing/outage-writer.ts';
 import { openSpool } from '#accounts/usage/writing/spool.ts';
 import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writing/writer.ts';
+import { createSshAccess } from '#cloud/resources/ssh-access.ts';
 import type { PasswordCost } from '#lib/secrets/secrets.ts';
 import { isHttps } from '#server/options/address.ts';
 import {
@@ -42,6 +43,7 @@ export type Accounts = ReturnType<typeof openAccounts>;
 
 export function openAccounts(
   { config, clock, db, log, audit, processId }: Core,
+  nudge: () => void,
   passwordCost?: PasswordCost,
 ) {
   const outageMs = toOutageMs(config);
@@ -83,7 +85,11 @@ export function openAccounts(
     passwordResets,
     signIn,
     authenticator: createAuthenticator(apiKeys, sessions, { secure: isHttps(config), clock }),
-    members: createMembers(db, audit, { sessions, apiKeys }),
+    members: createMembers(db, audit, {
+      sessions,
+      apiKeys,
+      ssh: createSshAccess(db, clock, { audit, nudge }),
+    }),
     conversations: createConversations(db, clock, audit),
     presets: createPresets(db),
     spendReport: createSpendReport(db, clock),

@@ -21,7 +21,7 @@ export interface PartOptions {
 
 export async function openParts(config: Config, clock: Clock, options: PartOptions) {
   const core = await openCore(config, clock);
-  const accounts = openAccounts(core, options.passwordCost);
+  const accounts = openAccounts(core, () => cloud.reconciler.nudge(), options.passwordCost);
   const usage = openUsage(core);
   const cloud = await openCloud(core);
   const models = await openModels(core, cloud.modelGpus);

@@ -7,6 +7,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, test } from 'node:test';
 import ssh from 'ssh2';
 import { createHandClock } from '#test/support/clock.ts';
+import { startCloud } from '#test/support/cloud/cloud.ts';
 import { bothDatabases } from '#test/support/databases.ts';
 import { createRandom } from '#test/support/random.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
@@ -104,6 +105,30 @@ for (const database of bothDatabases) {
         error.message,
         "Error in request path at 'id': Input should be a valid UUID, invalid length: expected length 32 for simple format, found 2",
       );
+    });
+
+    test('a key that a machine was launched with is deleted only with what the machine does with it', async () => {
+      const cloud = await startCloud(database);
+      const remove = async (id: string, query = '') =>
+        (await cloud.call('DELETE', `/ssh-keys/${id}${query}`)).status;
+      for (const [machines, refused] of [
+        ['keep', false],
+        ['refuse', true],
+      ] as const) {
+        const name = `key-${machines}`;
+        const keyId = await cloud.addKey(name);
+        const id = await cloud.launchActive({ ssh_key_names: [name] });
+        const refusedBy = () => (cloud.driver.find(id)?.spec.refusedKeys ?? []).length > 0;
+        assert.equal(await remove(keyId), 400);
+        assert.equal(await remove(keyId, '?machines=perhaps'), 400);
+        assert.equal(await remove(keyId, `?machines=${machines}`), 200);
+        await cloud.settle();
+        assert.equal(refusedBy(), refused);
+        // Added again, it is accepted again.
+        await cloud.addKey(name);
+        await cloud.settle();
+        assert.equal(refusedBy(), false);
+      }
     });
 
     test('the limit of keys holds under 50 concurrent requests', async () => {

@@ -161,6 +161,28 @@ export function checkDriver(subject: DriverSubject) {
       await driver.terminate(wanted.id);
     });
 
+    test('a refused key ends its sessions and opens no more, also after a restart', async () => {
+      const wanted = spec();
+      await driver.launch(wanted);
+      const state = await running(wanted.id);
+      const session = client.spawnSsh(state, ['echo in; exec sleep 1000']);
+      await once(session.stdout!, 'data');
+      const ended = once(session, 'exit');
+      const keys = {
+        authorizedKeys: [],
+        refusedKeys: [client.publicKey.split(' ', 2).join(' ')],
+      };
+      await driver.refuseKeys({ id: wanted.id, ...keys });
+      assert.notEqual((await ended)[0], 0);
+      for (const again of [false, true]) {
+        if (again) await driver.restart({ ...wanted, ...keys });
+        const refused = await client.ssh(await running(wanted.id), 'true');
+        assert.equal(refused.code, 255);
+        assert.match(refused.stderr, /Permission denied/);
+      }
+      await driver.terminate(wanted.id);
+    });
+
     test('a filesystem is shared between machines and outlives them', async () => {
       await driver.createFilesystem(filesystem);
       await driver.createFilesystem(filesystem);

@@ -21,7 +21,7 @@ export default function SshKeys() {
   const deletion = useDelete<SshKey>({
     nameOf: ({ name }) => name,
     warning: () => 'New machines can’t use this key. Machines that already have it keep it.',
-    pathOf: ({ id }) => `/api/v1/ssh-keys/${id}`,
+    pathOf: ({ id }) => `/api/v1/ssh-keys/${id}?machines=keep`,
     queryKeys: [sshKeysKey],
     doneMessage: ({ name }) => `SSH key “${name}” deleted.`,
   });

@@ -2,10 +2,10 @@
 
 import { Badge, Checkbox, Group, Select, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { Member } from '#accounts/schema.ts';
-import { patch } from '../api.ts';
+import type { LostSsh, Member } from '#accounts/schema.ts';
+import { get, patch } from '../api.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { LoadMore } from '../components/filters.tsx';
@@ -134,6 +134,7 @@ const RemovalWarning = ({
     {isMe
       ? 'You leave the account and are signed out immediately. Only a new invitation lets you in again. Your conversations and presets are deleted.'
       : 'They are signed out immediately. Their conversations and presets are deleted.'}
+    <LostSshNotice member={member} />
     {member.role === 'owner' && ` Invitations ${isMe ? 'you' : 'they'} created stop working.`}
     {member.api_keys > 0 && !canKeepKeys && ' The API keys you created are revoked.'}
     {member.api_keys > 0 && canKeepKeys && (
@@ -147,6 +148,23 @@ const RemovalWarning = ({
     )}
   </>
 );
+
+/** Names the machines that the person reaches by ssh now. */
+function LostSshNotice({ member }: { member: Member }) {
+  const { data } = useQuery({
+    queryKey: [...membersKey, member.id, 'ssh'],
+    queryFn: () => get<LostSsh>(`${toPath(member)}/ssh`),
+  });
+  if (data === undefined || data.ssh_keys.length === 0) return null;
+  const names = (all: LostSsh['machines']) => all.map(({ id, name }) => name ?? id).join(', ');
+  const launched =
+    data.machines.length > 0 && ` These were launched with one: ${names(data.machines)}.`;
+  return (
+    <Text size="sm" mt="xs" className="breakable">
+      All machines refuse these SSH keys and end their sessions: {names(data.ssh_keys)}.{launched}
+    </Text>
+  );
+}
 
 const Email = ({ email, isMe }: { email: string; isMe: boolean }) => (
   <Group gap="xs">

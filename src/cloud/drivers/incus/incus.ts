@@ -25,6 +25,7 @@ import {
   removeMachine,
   restartMachine,
 } from '#cloud/drivers/incus/machine/life-cycle.ts';
+import { refuseKeys } from '#cloud/drivers/incus/machine/refused-keys.ts';
 import { measureInstance } from '#cloud/drivers/incus/machine/stats.ts';
 import { openInstanceTerminal } from '#cloud/drivers/incus/machine/terminal.ts';
 import type { AddressPlan } from '#cloud/drivers/incus/network/addresses.ts';
@@ -74,6 +75,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       const instance = await instances.find(spec.id);
       if (instance) await context.firewall.set(spec.id, addressOf(instance), spec);
     },
+    refuseKeys: (spec) => locks.run(spec.id, () => refuseKeys(context, spec)),
     createFilesystem: filesystems.create,
     deleteFilesystem: filesystems.remove,
     filesystemUsage: filesystems.usage,
@@ -98,23 +100,21 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       const command = ['su', '-', 'ubuntu'];
       return openInstanceTerminal(client, instancePath(instance.name), { ...size, command });
     },
-    async connect(id, port) {
-      const instance = await instances.find(id);
-      if (instance?.status !== 'Running')
-        throw new DriverError('unavailable', 'The machine does not run.');
-      return connectInside(client, instancePath(instance.name), port);
-    },
-    async run(id, command) {
-      const instance = await instances.find(id);
-      if (instance?.status !== 'Running')
-        throw new DriverError('unavailable', 'The machine does not run.');
-      return runInside(client, instancePath(instance.name), command);
-    },
+    connect: async (id, port) => connectInside(client, await findRunning(context, id), port),
+    run: async (id, command) => runInside(client, await findRunning(context, id), command),
     async close() {
       instances.close();
       await client.close();
     },
   };
+}
+
+/** Returns the path of the machine. */
+async function findRunning({ instances }: IncusContext, id: string): Promise<string> {
+  const instance = await instances.find(id);
+  if (instance?.status !== 'Running')
+    throw new DriverError('unavailable', 'The machine does not run.');
+  return instancePath(instance.name);
 }
 
 async function describe(context: IncusContext): Promise<DriverReport> {

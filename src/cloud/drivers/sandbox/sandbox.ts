@@ -9,6 +9,7 @@ import {
   type Driver,
   DriverError,
   type FirewallSpec,
+  type KeySpec,
   type MachineSpec,
   type MachineState,
 } from '#cloud/drivers/driver.ts';
@@ -129,6 +130,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     list: () => listMachineIds(dataDir),
     setFirewall: (spec) =>
       locks.run(spec.id, () => setFirewall(context, served.find(spec.id), spec)),
+    refuseKeys: (spec) => locks.run(spec.id, () => refuseKeys(context, served.find(spec.id), spec)),
     createFilesystem: (id) => createShare(context, id),
     deleteFilesystem: (id) => removeShare(context, id),
     filesystemUsage: (id) => measureShare(context, id),
@@ -277,4 +279,18 @@ async function setFirewall(
     // Its account is unknown to a machine of an earlier version.
     await applyRules(context, id, record.spec.account !== account);
   }
+}
+
+async function refuseKeys(
+  { dataDir }: SandboxContext,
+  served: ServedMachine | undefined,
+  { id, authorizedKeys, refusedKeys = [] }: KeySpec,
+) {
+  const directory = machineDirectory(dataDir, id);
+  const record = await findRecord(directory);
+  if (!record) return;
+  // Kept, because a server that starts serves its machines before it reads their rows.
+  const spec = { ...record.spec, authorizedKeys, refusedKeys };
+  await writeRecord(directory, { ...record, spec });
+  served?.server.refuse(refusedKeys);
 }

@@ -18,13 +18,15 @@ export interface ConnectionContext {
   /** Value of SSH_CONNECTION: "client-address client-port server-address server-port". */
   readonly from: string;
   readonly socket: Duplex;
+  /** Whether a client may log in with a key that the machine accepts. Must be asked right before it is let in. */
+  admits(key: Buffer): boolean;
   readonly log: (message: string) => void;
 }
 
 export function serveConnection(
   machine: RunningMachine,
   connection: Connection,
-  { from, socket, log }: ConnectionContext,
+  { from, socket, admits, log }: ConnectionContext,
 ) {
   const drop = () => void socket.destroy();
   let attempts = 0;
@@ -46,7 +48,9 @@ export function serveConnection(
     }
     return void mayLogIn(machine, context, readKeys)
       .catch(() => false)
-      .then((allowed) => (allowed ? context.accept() : context.reject(['publickey'])))
+      .then((allowed) =>
+        allowed && admits(context.key.data) ? context.accept() : context.reject(['publickey']),
+      )
       .catch(drop);
   });
   connection.on('ready', () => {

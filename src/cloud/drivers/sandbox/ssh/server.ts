@@ -25,6 +25,8 @@ export interface SshServer {
   readonly port: number;
   /** Applies to new connections only. */
   setRules(rules: readonly InboundRule[]): void;
+  /** Refuses these keys in place of those before, and ends the connections that they opened. */
+  refuse(keys: readonly string[]): void;
   close(): Promise<void>;
 }
 
@@ -51,6 +53,8 @@ interface Peer {
   readonly socket: net.Socket;
   /** What ssh2 reads and writes; null until the client has sent its identification line. */
   paced: PacedSocket | null;
+  /** The public key that the client has logged in with, as base64; null before. */
+  key: string | null;
   /** Call once the client has logged in or left. */
   endLogin(): void;
 }
@@ -62,6 +66,7 @@ export async function startSshServer(
 ): Promise<SshServer> {
   /** The open connections, by the peer's address and port. */
   const peers = new Map<string, Peer>();
+  let refused = toBlobs(machine.record.spec.refusedKeys);
   const protocolServers = [fast, broad].map((algorithms) => {
     const server = new ssh2.Server({
       hostKeys: [machine.record.hostKey],
@@ -73,7 +78,11 @@ export async function startSshServer(
       if (!peer?.paced) return connection.end();
       connection.once('ready', () => peer.endLogin());
       const from = `${ip} ${port} ${machine.record.ip} ${listeningPort}`;
-      return serveConnection(machine, connection, { from, socket: peer.paced, log });
+      const admits = (key: Buffer) => {
+        peer.key = key.toString('base64');
+        return !refused.has(peer.key);
+      };
+      return serveConnection(machine, connection, { from, socket: peer.paced, admits, log });
     });
   });
 
@@ -101,9 +110,18 @@ export async function startSshServer(
     setRules(rules) {
       isAllowed = createSourceFilter(rules, ruledPort);
     },
+    refuse(keys) {
+      refused = toBlobs(keys);
+      for (const { key, socket } of peers.values()) {
+        if (key !== null && refused.has(key)) socket.destroy();
+      }
+    },
     close: () => close(listener, peers),
   };
 }
+
+const toBlobs = (keys: readonly string[] = []) =>
+  new Set(keys.map((key) => key.split(' ')[1] ?? ''));
 
 function trackPeer(peers: Map<string, Peer>, socket: net.Socket, leaveLogins: () => void): Peer {
   const key = `${socket.remoteAddress} ${socket.remotePort}`;
@@ -112,7 +130,7 @@ function trackPeer(peers: Map<string, Peer>, socket: net.Socket, leaveLogins: ()
     clearTimeout(timer);
     leaveLogins();
   };
-  const peer = { socket, endLogin, paced: null };
+  const peer = { socket, endLogin, paced: null, key: null };
   peers.set(key, peer);
   socket.on('close', () => {
     endLogin();
