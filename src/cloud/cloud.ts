@@ -42,6 +42,8 @@ export interface CloudOptions extends OfferOptions {
   hostGraceMs: number;
   /** Returns the disk of this server's host. By default it is never full. */
   ownDisk?: () => Promise<HostDisk | null>;
+  /** vCPUs that CPU instances of a node may have together for each one that it has. Default: 1. */
+  vcpuOvercommit?: number;
   instancesPerAccount: number;
   filesystemsPerAccount: number;
   rulesetsPerAccount: number;
@@ -179,7 +181,8 @@ function createResources(
   { audit, events, hosts, nudge }: ResourceParts,
   options: CloudOptions,
 ) {
-  const { places } = hosts;
+  const { vcpuOvercommit: overcommit = 1 } = options;
+  const places = () => hosts.places().map((place) => ({ ...place, overcommit }));
   const { ownDisk = async () => null } = options;
   const offers = () => createOffers(places(), options);
   const maxEmulated = options.emulate ? options.emulatedInstances : 0;

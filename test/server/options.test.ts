@@ -45,6 +45,11 @@ const conversions: readonly {
     expected: { emulatedInstances: 7, filesystemsPerAccount: 8, rulesetsPerAccount: 9 },
   },
   {
+    settings: { cloud: { vcpu_overcommit: 4 } },
+    convert: (config) => toCloudOptions(config, null),
+    expected: { vcpuOvercommit: 4 },
+  },
+  {
     settings: { cloud: { launch_interval_seconds: 4 } },
     convert: (config) => toCloudLimits(config).launches,
     // One launch, and an eighth of another for a client that is half a second early.

@@ -71,10 +71,13 @@ function cpuOffers(places: readonly Place[]): Offer[] {
     .map((size) => {
       const able = nodes.filter(({ cpuVcpus }) => sizesUpTo(cpuVcpus).includes(size));
       const given = smallestOf(
-        able.map(({ place, cpuVcpus, cpuMemoryGib }) => ({
+        able.map(({ place, sharedVcpus, cpuMemoryGib }) => ({
           vcpus: size,
-          memoryGib: Math.max(1, Math.floor((cpuMemoryGib * size) / cpuVcpus)),
-          storageGib: Math.max(1, Math.floor((place.storageGib * size) / place.vcpus)),
+          memoryGib: Math.max(1, Math.floor((cpuMemoryGib * size) / sharedVcpus)),
+          storageGib: Math.max(
+            1,
+            Math.floor((place.storageGib * size) / (place.vcpus * (place.overcommit ?? 1))),
+          ),
         })),
       );
       const note = warning(able.map(({ place }) => place));

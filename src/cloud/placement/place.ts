@@ -20,6 +20,8 @@ export interface Place extends Omit<NodeReport, 'name' | 'online'> {
   readonly images: readonly ImageReport[] | null;
   /** The operator's choice for launches that name no image. */
   readonly defaultImage: string | null;
+  /** vCPUs that CPU instances may have together for each one that the node has. Default: 1. */
+  readonly overcommit?: number;
   /** True if the place has the directory that the hosts of its region share. */
   readonly sharesFilesystems: boolean;
 }
@@ -28,6 +30,8 @@ export interface NodeSplit {
   readonly gpuVcpus: number;
   readonly gpuMemoryGib: number;
   readonly cpuVcpus: number;
+  /** vCPUs that CPU instances may have together; more than `cpuVcpus` if they are over-committed. */
+  readonly sharedVcpus: number;
   readonly cpuMemoryGib: number;
 }
 
@@ -36,14 +40,17 @@ export function splitNode({
   vcpus,
   memoryGib,
   gpus,
-}: Pick<Place, 'vcpus' | 'memoryGib' | 'gpus'>): NodeSplit {
+  overcommit = 1,
+}: Pick<Place, 'vcpus' | 'memoryGib' | 'gpus' | 'overcommit'>): NodeSplit {
   const count = gpus.length;
   const gpuVcpus = count === 0 ? 0 : Math.max(1, Math.floor(vcpus / 2 / count));
   const gpuMemoryGib = count === 0 ? 0 : Math.max(1, Math.floor(memoryGib / 2 / count));
+  const cpuVcpus = Math.max(1, vcpus - count * gpuVcpus);
   return {
     gpuVcpus,
     gpuMemoryGib,
-    cpuVcpus: Math.max(1, vcpus - count * gpuVcpus),
+    cpuVcpus,
+    sharedVcpus: Math.floor(cpuVcpus * overcommit),
     cpuMemoryGib: Math.max(1, memoryGib - count * gpuMemoryGib),
   };
 }

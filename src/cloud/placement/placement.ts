@@ -17,9 +17,10 @@ export function fits(offer: Offer, place: Place, allocated: Allocated): boolean 
   if (!place.accepting) return false;
   switch (offer.pool) {
     case 'cpu': {
-      const { cpuVcpus, cpuMemoryGib } = splitNode(place);
+      const { cpuVcpus, sharedVcpus, cpuMemoryGib } = splitNode(place);
       return (
-        allocated.vcpus + offer.vcpus <= cpuVcpus &&
+        offer.vcpus <= cpuVcpus &&
+        allocated.vcpus + offer.vcpus <= sharedVcpus &&
         allocated.memoryGib + offer.memoryGib <= cpuMemoryGib
       );
     }
@@ -60,8 +61,8 @@ export function choosePlace(
 
 /** Smaller is better; the first number that differs decides. */
 function rank(offer: Offer, place: Place, allocated: Allocated): number[] {
-  const { cpuVcpus, cpuMemoryGib } = splitNode(place);
-  const spread = [allocated.vcpus - cpuVcpus, allocated.memoryGib - cpuMemoryGib];
+  const { sharedVcpus, cpuMemoryGib } = splitNode(place);
+  const spread = [allocated.vcpus - sharedVcpus, allocated.memoryGib - cpuMemoryGib];
   if (offer.pool !== 'gpu') return spread;
   return [freeGpus(offer, place, allocated).length, place.gpus.length, ...spread];
 }

@@ -156,6 +156,13 @@ const offer = {
     maximum: 10_000,
     description: 'Maximum number of emulated instances at the same time.',
   }),
+  vcpu_overcommit: Type.Number({
+    default: 1,
+    minimum: 1,
+    maximum: 64,
+    description:
+      'vCPUs that machines without GPUs may have together, for each vCPU of their host. At 4, a host of 8 vCPUs takes 32 machines of one vCPU, each with a quarter of the memory and disk that it would have at 1. They share the processors when all are busy.',
+  }),
   prices: Type.Unsafe<Record<string, number>>({
     type: 'object',
     additionalProperties: { type: 'integer', minimum: 0, maximum: 10_000_000 },

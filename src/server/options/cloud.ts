@@ -34,6 +34,7 @@ export function toCloudOptions(config: Config, ownId: string | null): CloudOptio
     emulate: cloud.emulate,
     emulatedInstances: cloud.emulated_instances,
     prices: cloud.prices,
+    vcpuOvercommit: cloud.vcpu_overcommit,
     instancesPerAccount: cloud.instances_per_account,
     filesystemsPerAccount: cloud.filesystems_per_account,
     rulesetsPerAccount: cloud.firewall_rulesets_per_account,

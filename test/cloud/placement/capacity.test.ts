@@ -53,6 +53,21 @@ for (const database of bothDatabases) {
       assert.deepEqual(types.cpu_1x_general?.regions_with_capacity_available, []);
     });
 
+    test('with over-commit, more machines fit, each with a smaller share, and none is larger than its host', async () => {
+      const report = { vcpus: 4, memoryGib: 32, storageGib: 160 };
+      const cloud = await startCloud(database, { vcpuOvercommit: 4, driver: { report } });
+      const types = await typesOf(cloud);
+      assert.equal(types.cpu_8x_general, undefined);
+      assert.deepEqual(types.cpu_1x_general?.instance_type.specs, {
+        vcpus: 1,
+        memory_gib: 2,
+        storage_gib: 10,
+        gpus: 0,
+      });
+      assert.equal((await launchMany(cloud, 'cpu_4x_general', 1)).length, 1);
+      assert.equal((await launchMany(cloud, 'cpu_1x_general', 50)).length, 12);
+    });
+
     test('launches that their host has not created yet count against its disk', async () => {
       const disk = { hostId: ownHostId, ...space, filesystemGib: 0 };
       const ownDisk = async () => disk;
