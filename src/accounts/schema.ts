@@ -153,7 +153,7 @@ export interface AuditEvent {
   at: string;
   action: string;
   resource_id: string | null;
-  /** The name of the user, API key or instance that was changed. Null for anything else, and once it is gone. */
+  /** The name of the person, key, instance or filesystem. Null for anything else, and once it is gone. */
   resource_name: string | null;
   user_id: string | null;
   /** Null if the person is no longer a member. */

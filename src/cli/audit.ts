@@ -57,6 +57,6 @@ const columns: Columns<AuditEvent> = {
   TIME: ({ at }) => at.slice(0, 19).replace('T', ' '),
   ACTION: ({ action }) => action,
   BY: ({ api_key_label, user_email }) => api_key_label ?? user_email ?? '-',
-  RESOURCE: ({ resource_id }) => resource_id ?? '-',
+  RESOURCE: ({ resource_name, resource_id }) => resource_name ?? resource_id ?? '-',
   ADDRESS: ({ address }) => address,
 };

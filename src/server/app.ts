@@ -37,7 +37,7 @@ import { createIdSequence } from '#lib/ids.ts';
 import { compileLater } from '#lib/schema/compile-later.ts';
 import { openapi } from '#server/openapi/document.ts';
 import { errorFormatOf, jsonHeaders } from './bad-http.ts';
-import { dashboardRoutes } from './dashboard.ts';
+import { dashboardRoutes, sendUnknownPage } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { helpRoutes } from './help.ts';
 import { createHttpServer } from './http-server.ts';
@@ -98,6 +98,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.addHook('onRequest', (request, reply, done) => {
     const refusal = checkHost(request.raw);
     if (refusal !== null) return done(refusal);
+    if (isLostVisitor(request)) return sendUnknownPage(reply);
     if (parts.ops.state.phase !== 'draining' || !isApi(request.url)) return done();
     reply.header('connection', 'close');
     done(new Refusal('shutting_down', 'The server is shutting down.', { retryAfterMs: 1000 }));
@@ -153,6 +154,14 @@ function dashboardApiRoutes(
 
 /** The cloud's prefix is inside Ollama's. */
 const isApi = (url: string) => findApi(url) !== undefined;
+
+/** A person whose browser asks for a page that does not exist. */
+const isLostVisitor = ({ is404, method, url, headers }: FastifyRequest) =>
+  is404 &&
+  method === 'GET' &&
+  headers.accept?.includes('text/html') === true &&
+  !isApi(url) &&
+  !url.startsWith('/dashboard/api/');
 
 /** Fastify could not route the URL, for example because of a broken %-escape. */
 function answerBadUrl(_error: Error, request: FastifyRequest, reply: FastifyReply): void {

@@ -103,6 +103,26 @@ const waitingStyle =
   ':root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}' +
   'body{max-width:32rem;margin:20vh auto 0;padding:0 1rem}';
 
+/** What a browser shows at an address that leads nowhere. Other clients get an error. */
+export function sendUnknownPage(reply: FastifyReply): void {
+  const nonce = randomBytes(16).toString('base64');
+  reply
+    .code(404)
+    .headers({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-store',
+      'content-security-policy': `default-src 'none'; style-src 'nonce-${nonce}'; base-uri 'none'; frame-ancestors 'none'`,
+    })
+    .send(
+      `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Page not found · Millrace</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style nonce="${nonce}">${waitingStyle}</style></head>
+<body><main><h1>Page not found</h1><p>There is nothing at this address. Go to the
+<a href="/">dashboard</a>, the <a href="/help/">guide</a> or the <a href="/docs">API reference</a>.</p></main>
+</body></html>`,
+    );
+}
+
 export function sendWaitingPage(
   reply: FastifyReply,
   what: 'dashboard' | 'guide',

@@ -14,6 +14,7 @@ interface Event {
   id: string;
   at: string;
   action: string;
+  resource_name: string | null;
   user_id: string | null;
   api_key_id: string | null;
   address: string;
@@ -94,6 +95,7 @@ for (const database of bothDatabases) {
         return ((await response.json()) as { data: Event[] }).data;
       };
       const [newest] = await list('limit=1');
+      assert.equal(newest?.resource_name, 'laptop');
       const { id: userId } = (await (await owner(`${api}/me`)).json()) as { id: string };
       const actions = (events: Event[]) => events.map(({ action }) => action);
       assert.deepEqual(actions(await list(`user_id=${userId}`)), [

@@ -26,6 +26,7 @@ describeInBrowser('the shell', () => {
     }
   });
 
+  const { promise: settled, resolve: settle } = Promise.withResolvers<void>();
   const heading = (name: string) => page.getByRole('heading', { name, level: 1 });
   const open = (path: string) => page.goto(`${dashboard.url}/#/${path}`);
   const palette = () => page.getByRole('dialog', { name: 'Search and commands' });
@@ -36,6 +37,25 @@ describeInBrowser('the shell', () => {
       .allInnerTexts();
   const untilNames = (expected: string[]) =>
     until(`the rows ${expected}`, async () => (await names()).join() === expected.join());
+
+  test('the palette has the letters that were typed before it was there', async () => {
+    await page.route(/\/assets\/palette-[^o].*\.js$/, async (route) => {
+      await settled;
+      await route.continue();
+    });
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('ssh keyz');
+    await page.keyboard.press('Backspace');
+    await page.keyboard.type('s');
+    assert.equal(await palette().count(), 0);
+    settle();
+    await palette().waitFor();
+    await page.keyboard.type('!');
+    const field = palette().getByRole('textbox', { name: 'Search and commands' });
+    await until('it has them', async () => (await field.inputValue()) === 'ssh keys!');
+    await page.keyboard.press('Escape');
+    await palette().waitFor({ state: 'detached' });
+  });
 
   test('the palette finds pages, keys and actions, and works by keyboard', async () => {
     await createApiKey(dashboard, 'importer');

@@ -82,6 +82,16 @@ describe('serving the dashboard', () => {
     }
   });
 
+  test('a browser gets a page at an unknown address, except below an API', async () => {
+    const headers = { accept: 'text/html,application/xhtml+xml' };
+    const response = await server.fetch('/nothing', { headers });
+    assert.equal(response.status, 404);
+    assert.match(response.headers.get('content-type') ?? '', /text\/html/);
+    assert.match(await response.text(), /<h1>Page not found<\/h1>.*<a href="\/">/s);
+    for (const path of ['/v1/nothing', '/api/v1/nothing', '/dashboard/api/nothing'])
+      assert.match(await (await server.fetch(path, { headers })).text(), /^\{/);
+  });
+
   test('unknown paths are 404 errors in the format of their API', async () => {
     for (const path of ['/v1/nothing', '/api/v1/nothing', '/dashboard/api/nothing', '/nothing']) {
       const response = await server.fetch(path);

@@ -12,7 +12,7 @@ import { describe, test } from 'node:test';
 import { createIdentity } from '#cloud/drivers/incus/daemon/client-certificate.ts';
 import { findFreePort } from '#test/support/free-port.ts';
 import { gatewayModel as model, startGateway } from '#test/support/gateway.ts';
-import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { makeFolder, readFirstSecret, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const messages = [{ role: 'user', content: 'Hello' }];
@@ -113,7 +113,7 @@ describe('every response', () => {
   test('the CLI signs in to a server whose cookie is bound to its host', async () => {
     const port = String(await findFreePort());
     const server = await serveMillrace(['--port', port, '--public-url', 'https://mill.example']);
-    const token = /join\/(\w+)/.exec(server.stdout())?.[1];
+    const token = readFirstSecret(server.stdout(), 'Set-up link').split('/').at(-1);
     // The public URL is that of a proxy. The CLI reaches the server without it.
     const link = `http://127.0.0.1:${port}/#/join/${token}`;
     const env = { HOME: makeFolder() };

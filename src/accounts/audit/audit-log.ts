@@ -37,12 +37,20 @@ export function createAuditLog(db: Database): AuditLog {
         .leftJoin('users as changed_user', 'changed_user.id', 'e.resource_id')
         .leftJoin('api_keys as changed_key', 'changed_key.id', 'e.resource_id')
         .leftJoin('instances as changed_instance', 'changed_instance.id', 'e.resource_id')
+        .leftJoin('ssh_keys as changed_ssh_key', 'changed_ssh_key.id', 'e.resource_id')
+        .leftJoin('filesystems as changed_filesystem', 'changed_filesystem.id', 'e.resource_id')
         .selectAll('e')
         .select((row) => [
           'u.email as user_email',
           'k.label as api_key_label',
           row.fn
-            .coalesce('changed_user.email', 'changed_key.label', 'changed_instance.name')
+            .coalesce(
+              'changed_user.email',
+              'changed_key.label',
+              'changed_instance.name',
+              'changed_ssh_key.name',
+              'changed_filesystem.name',
+            )
             .as('resource_name'),
         ])
         .where('e.account_id', '=', accountId);

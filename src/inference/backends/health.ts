@@ -56,10 +56,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
   }
 
   function eject(why: string): void {
-    const { ejectMs, maxEjectMs } = settings();
-    // The exponent is bounded so that the product stays finite.
-    const grown = Math.min(ejectMs * 2 ** Math.min(streak, 30), maxEjectMs);
-    const forMs = grown * (0.75 + 0.25 * random());
+    const forMs = toEjectionMs(settings(), streak) * (0.75 + 0.25 * random());
     streak += 1;
     ejections += 1;
     ejectedUntil = clock.now() + forMs;
@@ -110,6 +107,10 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     ejections: () => ejections,
   };
 }
+
+/** The exponent is bounded so that the product stays finite. */
+const toEjectionMs = ({ ejectMs, maxEjectMs }: HealthSettings, streak: number) =>
+  Math.min(ejectMs * 2 ** Math.min(streak, 30), maxEjectMs);
 
 /** The health of local engines, which restart themselves and report when they can't. */
 export const alwaysHealthy: HealthRecord = {

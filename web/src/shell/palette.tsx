@@ -25,15 +25,16 @@ import './palette.css';
 interface PaletteProps {
   onClose: () => void;
   onShortcuts: () => void;
+  query: string;
+  setQuery: (query: string) => void;
 }
 
 /** The most results shown at a time. */
 const limit = 30;
 const searchDelayMs = 200;
 
-export default function Palette({ onClose, onShortcuts }: PaletteProps) {
+export default function Palette({ onClose, onShortcuts, query, setQuery }: PaletteProps) {
   const [[store, spotlight]] = useState(createSpotlight);
-  const [query, setQuery] = useState('');
   const groups = useGroups(query, onShortcuts);
   useEffect(() => spotlight.open(), [spotlight]);
   return (

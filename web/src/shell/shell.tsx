@@ -12,12 +12,12 @@ import { PageSkeleton } from '../components/page.tsx';
 import { useMachineEvents } from '../machines/use-machine-events.ts';
 import { AccountMenu, ColorSchemeMenu } from './account-menu.tsx';
 import { toSection } from './navigation.ts';
+import { PaletteOverlay } from './palette-overlay.tsx';
 import { ServerBanner } from './server-banner.tsx';
 import { Key, modifier, useShortcuts } from './shortcuts.tsx';
 import { Sidebar } from './sidebar.tsx';
 import './shell.css';
 
-const Palette = lazy(() => import('./palette.tsx'));
 const ShortcutList = lazy(() => import('./shortcut-list.tsx'));
 
 type Overlay = 'palette' | 'shortcuts' | null;
@@ -90,7 +90,7 @@ export function Shell({ children }: { children: ReactNode }) {
       </AppShell.Main>
       <Suspense fallback={null}>
         {overlay === 'palette' && (
-          <Palette onClose={closeOverlay} onShortcuts={() => setOverlay('shortcuts')} />
+          <PaletteOverlay onClose={closeOverlay} onShortcuts={() => setOverlay('shortcuts')} />
         )}
         {overlay === 'shortcuts' && <ShortcutList onClose={closeOverlay} />}
       </Suspense>
