@@ -146,7 +146,7 @@ describe('roles', () => {
     await owner('/api/v1/deployments', {
       headers: { origin: server.url },
       json: {
-        ...{ name: 'closed', model: 'hermes3-8b', engine: 'command', program: 'engine' },
+        ...{ name: 'closed', model: 'hermes3-8b', engine: 'command', program: process.execPath },
         ...{ runs_on: 'cpu_1x_general', ...secrets },
       },
     });
@@ -166,7 +166,12 @@ describe('roles', () => {
   });
 
   test('what a deployment uses and cost is seen by its account alone', async () => {
-    const json = { name: 'measured', model: 'hermes3-8b', engine: 'command', program: 'engine' };
+    const json = {
+      name: 'measured',
+      model: 'hermes3-8b',
+      engine: 'command',
+      program: process.execPath,
+    };
     await owner('/api/v1/deployments', { headers: { origin: server.url }, json });
     for (const path of ['', '/stats', '/cost']) {
       const call = async (fetch: TestServer['fetch']) =>

@@ -223,7 +223,9 @@ describe('deployments of several servers', {
       first = await startFirst();
       writeFileSync(lastFile, '');
       const env = { LOAD_MS: '500', TOKENS: '20', WINDOW: '4000', LAST_FILE: lastFile };
-      const vllm = { engine: 'vllm', program: writeProgram(), args: [], source: '/nowhere' };
+      const source = mkdtempSync(join(tmpdir(), 'millrace-weights-'));
+      writeFileSync(join(source, 'config.json'), '{}');
+      const vllm = { engine: 'vllm', program: writeProgram(), args: [], source };
       await call(first, 'POST', '/deployments', { name: 'tested', model, ...vllm, env });
       second = await startAnother(first);
     });
