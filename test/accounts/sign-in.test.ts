@@ -128,11 +128,11 @@ for (const database of databases) {
       const visitor = { address: '192.0.2.1', userAgent: 'test', device: undefined };
       let resets = 0;
       // Called between the verification and the transaction that follows it.
-      const forgive = async () => {
+      const reset = async () => {
         const { token } = (await passwordResets.create(email))!;
         await signIn.reset(token, `new password ${++resets}`, visitor);
       };
-      const throttle = { ...createThrottle(db, clock), forgive };
+      const throttle = { ...createThrottle(db, clock), reset };
       const parts = { audit, sessions, devices: createDevices(db, clock), throttle };
       const links = { invitations, passwordResets };
       const signIn = new SignIn(db, clock, { ...parts, ...links }, { loginAttempts: 10 });

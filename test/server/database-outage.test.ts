@@ -139,7 +139,7 @@ describe('an outage of PostgreSQL', { skip: noPostgres }, () => {
     const { server, proxy, clock } = await startWorld(context);
     const owner = await server.join();
     const made = await owner('/dashboard/api/api-keys', {
-      json: { label: 'limited', limits: { monthly_budget: 0.00002 } },
+      json: { label: 'limited', limits: { monthly_budget: 0.00005 } },
     });
     const { key } = (await made.json()) as { key: string };
     const chat = async () => {

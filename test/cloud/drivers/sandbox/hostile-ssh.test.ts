@@ -19,6 +19,13 @@ import {
 import { needs } from '#test/support/programs.ts';
 import { until } from '#test/support/until.ts';
 
+/** A port that neither accepts nor refuses: its queue has room for one connection, which it makes itself. */
+const unanswering = `
+  my $at = sockaddr_in(5001, INADDR_LOOPBACK); $| = 1;
+  socket(S, PF_INET, SOCK_STREAM, 0); bind(S, $at); listen(S, 0);
+  socket(C, PF_INET, SOCK_STREAM, 0); connect(C, $at);
+  print "full"; sleep 600;`;
+
 const windowBytes = 2 ** 21;
 const packetBytes = 32_768;
 
@@ -43,7 +50,7 @@ test('of many sources, the more wait to log in the more new ones are dropped', (
 });
 
 describe('an ssh client that breaks the rules', {
-  skip: noSsh || needs('pgrep'),
+  skip: noSsh || needs('pgrep', 'perl'),
   timeout: 300_000,
 }, () => {
   let fixture: Fixture;
@@ -137,8 +144,11 @@ describe('an ssh client that breaks the rules', {
   });
 
   test('has a bound on forwardings that wait for an answer', async () => {
+    await ssh(
+      `nohup perl -MSocket -e '${unanswering}' > full 2>&1 & until grep full full; do sleep 0.1; done`,
+    );
     const client = await connect();
-    const target = { dstIP: '192.0.2.1', dstPort: 80, srcIP: '127.0.0.1', srcPort: 1 };
+    const target = { dstIP: '127.0.0.1', dstPort: 5001, srcIP: '127.0.0.1', srcPort: 1 };
     for (let id = 0; id < 300; id++) {
       client.protocol.directTcpip(id, windowBytes, packetBytes, target);
     }
