@@ -39,32 +39,28 @@ export interface HealthOptions {
 
 export function createHealth(clock: Clock, options: HealthOptions): HealthRecord {
   const { settings, random = Math.random, onEjected = () => {} } = options;
-  let failures = 0;
-  /** Ejections since the backend was last healthy. */
-  let streak = 0;
   let ejections = 0;
-  let ejectedUntil: number | null = null;
-  let reason: string | null = null;
+  let trouble = newTrouble();
   let isServing = false;
   /** Whose request got the last response if that could not be read. */
   let spoiltFor: string | null = null;
   let lastFailure: string | null = null;
 
   function state(): ReturnType<Health['state']> {
-    if (ejectedUntil === null) return 'healthy';
-    return clock.now() < ejectedUntil ? 'ejected' : 'probation';
+    if (trouble.ejectedUntil === null) return 'healthy';
+    return clock.now() < trouble.ejectedUntil ? 'ejected' : 'probation';
   }
 
   function eject(why: string): void {
-    const forMs = toEjectionMs(settings(), streak) * (0.75 + 0.25 * random());
-    streak += 1;
+    const forMs = toEjectionMs(settings(), trouble.streak) * (0.75 + 0.25 * random());
+    trouble.streak += 1;
     ejections += 1;
-    ejectedUntil = clock.now() + forMs;
+    trouble.ejectedUntil = clock.now() + forMs;
     onEjected(why, forMs);
   }
 
   function responded(): void {
-    if (state() === 'ejected') ejectedUntil = clock.now();
+    if (state() === 'ejected') trouble.ejectedUntil = clock.now();
   }
 
   function failed(why: string): void {
@@ -73,24 +69,22 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     const now = state();
     // Requests that were running at the ejection may fail too. They are not counted again.
     if (now === 'ejected') return;
-    reason = why;
-    failures += 1;
-    if (now === 'probation' || failures >= settings().ejectAfter) eject(why);
+    trouble.reason = why;
+    trouble.failures += 1;
+    if (now === 'probation' || trouble.failures >= settings().ejectAfter) eject(why);
   }
 
   return {
     state,
-    retryAfterMs: () => (ejectedUntil === null ? 0 : Math.max(0, ejectedUntil - clock.now())),
+    retryAfterMs: () =>
+      trouble.ejectedUntil === null ? 0 : Math.max(0, trouble.ejectedUntil - clock.now()),
     succeeded() {
       isServing = true;
       spoiltFor = null;
       lastFailure = null;
       // The request was sent before the ejection, so it proves no more than a probe does.
       if (state() === 'ejected') return responded();
-      failures = 0;
-      streak = 0;
-      ejectedUntil = null;
-      reason = null;
+      trouble = newTrouble();
     },
     failed,
     spoilt(why, client) {
@@ -103,10 +97,22 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
       lastFailure = why;
     },
     lastFailure: () => lastFailure,
-    reason: () => reason,
+    reason: () => trouble.reason,
     ejections: () => ejections,
   };
 }
+
+/** What went wrong since the backend was last healthy. */
+interface Trouble {
+  /** Consecutive. */
+  failures: number;
+  /** Ejections in a row. */
+  streak: number;
+  ejectedUntil: number | null;
+  reason: string | null;
+}
+
+const newTrouble = (): Trouble => ({ failures: 0, streak: 0, ejectedUntil: null, reason: null });
 
 /** The exponent is bounded so that the product stays finite. */
 const toEjectionMs = ({ ejectMs, maxEjectMs }: HealthSettings, streak: number) =>

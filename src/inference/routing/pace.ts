@@ -21,6 +21,8 @@ export interface Pace {
 
 /** A backend this many times slower than the fastest of its model is slow. Less may come of the requests it gets. */
 export const slowFrom = 3;
+/** Differences of less than two seconds in a thousand tokens come and go with the load of computers. */
+const slowFromMs = 2;
 
 /** Weight of the newest response in the average. */
 const newest = 0.2;
@@ -54,5 +56,5 @@ export function createPace(clock: Clock): Pace {
 export function slownessOf(pace: number | null, fastest: number | null): number {
   if (pace === null || fastest === null || fastest <= 0) return 1;
   const ratio = pace / fastest;
-  return ratio < slowFrom ? 1 : ratio;
+  return ratio < slowFrom || pace - fastest < slowFromMs ? 1 : ratio;
 }

@@ -113,7 +113,7 @@ describe('choosing a backend', () => {
 
   test('with no backend left a request is refused as unavailable at once, with a retry-after', () => {
     const { router, clock } = routerOf([]);
-    assert.throws(() => router.tryAcquire('m', routed()), unavailable);
+    assert.throws(() => router.tryAcquire('m', routed()), { code: 'no_backend' });
     const down = newBackend('a', {}, clock);
     const { router: other } = routerOf([down]);
     for (let at = 0; at < 3; at++) down.health.failed('down');

@@ -80,6 +80,8 @@ describe('the pace of a backend', () => {
   test('makes a backend slow from three times that of the fastest', () => {
     assert.equal(slownessOf(29, 10), 1);
     assert.equal(slownessOf(30, 10), 3);
+    assert.equal(slownessOf(2, 0.1), 1);
+    assert.equal(slownessOf(2.1, 0.1), 21);
     assert.equal(slownessOf(null, 10), 1);
     assert.equal(slownessOf(10, null), 1);
   });

@@ -307,6 +307,7 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'POST /dashboard/api/backends': backend,
       'POST /dashboard/api/backends/check': backend,
       'PATCH /dashboard/api/backends/:model/:name': { draining: true, weight: 2, concurrency: 4 },
+      'POST /dashboard/api/backends/:model/stand-in': {},
       // After all that need the session.
       'POST /dashboard/api/logout': {},
       'POST /dashboard/api/weights/pulls': { repo, file: 'tiny-Q4_K_M.gguf' },
