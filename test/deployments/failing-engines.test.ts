@@ -65,7 +65,7 @@ describe('an engine that fails while it serves', () => {
     const source = join(makeFolder(), 'model.gguf');
     copyFileSync(builtinModel.modelPath, source);
     const engine = { engine: 'builtin', program: null, args: null, source };
-    await deployments.create('tested', engine);
+    await deployments.create('unsound', engine);
     truncateSync(source, 5_000);
     const response = await deployments.chat();
     const text = await response.text();
@@ -73,10 +73,13 @@ describe('an engine that fails while it serves', () => {
     assert.match(text, /not a sound GGUF file\..*deployment_unavailable/);
     assert.equal(response.headers.get('retry-after'), null);
     assert.equal(response.headers.get('x-should-retry'), 'false');
-    const { status, reason } = await deployments.show('tested');
+    const { status, reason } = await deployments.show('unsound');
     assert.deepEqual([status, reason?.includes(source)], ['failed', true]);
-    assert.match(await readMetrics(), /^millrace_deployment_failed\{[^}]*"tested"\} 1$/m);
-    assert.match(await readMetrics(), /^millrace_deployment_failed_replicas_total\{[^}]*\} 1$/m);
+    assert.match(await readMetrics(), /^millrace_deployment_failed\{[^}]*"unsound"\} 1$/m);
+    assert.match(
+      await readMetrics(),
+      /^millrace_deployment_failed_replicas_total\{[^}]*"unsound"\} 1$/m,
+    );
   });
 
   test('before it starts: what names no program and no sound weights is refused', async () => {

@@ -7,7 +7,11 @@ import { afterEach, before, describe, test } from 'node:test';
 import { recipes } from '#deployments/engines/recipes.ts';
 import { isSameEngine, parseSpec, toSpec } from '#deployments/ground/spec.ts';
 import { systemClock } from '#lib/clock.ts';
-import { openTestDeployments, type TestDeployments } from '#test/support/deployments.ts';
+import {
+  makeWeights,
+  openTestDeployments,
+  type TestDeployments,
+} from '#test/support/deployments.ts';
 import { makeFolder } from '#test/support/process.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -43,7 +47,7 @@ describe('an idle deployment', () => {
   const ladder = { asleep: 600, gone: 3_600 };
   const createSleeper = (env = {}) =>
     deployments.create('tested', {
-      ...{ engine: 'sglang', program: writeEngine(), source: makeFolder(), args: [] },
+      ...{ engine: 'sglang', program: writeEngine(), source: makeWeights(), args: [] },
       ...{ check_memory: false, ladder, env },
     });
   /** Makes the server look at its deployments now. */

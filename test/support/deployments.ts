@@ -1,8 +1,10 @@
 // Calls the API of deployments as an owner, with an engine for tests.
 
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DeploymentView } from '#deployments/ground/schema.ts';
 import type { HandClock } from './clock.ts';
+import { makeFolder } from './process.ts';
 import type { SessionFetch, TestServer } from './server.ts';
 import { until } from './until.ts';
 
@@ -29,6 +31,13 @@ export interface TestDeployments {
   show(name: string): Promise<DeploymentView>;
   removeAll(): Promise<void>;
   chat(given?: object, headers?: Record<string, string>): Promise<Response>;
+}
+
+/** A folder that passes for the weights of a model. */
+export function makeWeights(): string {
+  const folder = makeFolder();
+  writeFileSync(join(folder, 'config.json'), '{}');
+  return folder;
 }
 
 /** With the clock of the server, nothing waits for its next look. */

@@ -9,6 +9,7 @@ import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables/tables.ts';
 import type { DeploymentView } from '#deployments/ground/schema.ts';
 import { createDatabase, type DatabaseKind } from './databases.ts';
+import { makeWeights } from './deployments.ts';
 import { makeFolder, type RunningProcess, readFirstSecret, serveMillrace } from './process.ts';
 import { cookieOf, password } from './server.ts';
 import { until } from './until.ts';
@@ -30,7 +31,7 @@ const places = {
 /** The same engine, started as one that sleeps. */
 const sleepers = {
   host: () => ({
-    ...{ runs_on: 'host', source: makeFolder(), check_memory: false },
+    ...{ runs_on: 'host', source: makeWeights(), check_memory: false },
     ...{ engine: 'sglang', program: writeProgram(`${process.execPath} ${enginePath}`) },
   }),
   machine: () => ({

@@ -108,7 +108,7 @@ describe('a deployment', () => {
     deployments = openTestDeployments(server, await server.join());
   });
   const large = {
-    ...{ model: 'llama3.1-405b-instruct-fp8', engine: 'vllm', program: null, args: [] },
+    ...{ model: 'llama3.1-405b-instruct-fp8', engine: 'vllm', program: process.execPath, args: [] },
     source: 'meta-llama/Llama-3.1-405B-Instruct',
   };
 

@@ -36,7 +36,7 @@ const machineShare = 1 / 2;
 export async function readMachinesDisk(context: SandboxContext): Promise<number> {
   const { dataDir, machinesDiskGib } = context;
   if (machinesDiskGib !== null) return machinesDiskGib;
-  const file = path.join(dataDir, 'machines', 'disk-gib');
+  const file = path.join(dataDir, 'machines-disk-gib');
   const kept = Number(await readFile(file, 'utf8').catch(() => ''));
   if (Number.isInteger(kept) && kept > 0) return kept;
   const images = await listMachineImages(dataDir);
