@@ -62,9 +62,11 @@ async function chat(
     prompt: '> ',
   });
   const wasInterrupted = watchInterrupt(lines, conversation);
+  // Before the first answer: lines that come meanwhile would be lost.
+  const typed = lines[Symbol.asyncIterator]();
   if (text !== undefined) await reply(conversation, text);
   if (terminal) lines.prompt();
-  for await (const line of lines) {
+  for await (const line of typed) {
     const text = line.trim();
     if (text === '/exit') break;
     if (text.startsWith('/')) await obey(conversation, text, start);
