@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { type Indexed, IndexedList, notListed } from '#lib/memory/indexed-list.ts';
 import type { Cancellation } from './client-disconnect.ts';
+import { probed } from './half-closed.ts';
 import type { HeaderList } from './response-headers.ts';
 
 export interface EventStream {
@@ -103,6 +104,7 @@ class OutgoingEvents implements EventStream, Indexed {
     this.#signal = signal;
     this.#keepAlive = keepAlive;
     this.#open = open;
+    response.on(probed, () => this.ping());
   }
 
   send(data: string): Promise<void> | undefined {

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { accountsErrorFormat } from '#accounts/errors.ts';
 import { isTerminal } from '#cloud/api/terminal.ts';
 import { limitConnections } from '#http/connection-limit.ts';
+import { answerHalfClosed } from '#http/half-closed.ts';
 import { createServer } from '#http/node-http.ts';
 import { closeStuckConnections } from '#http/stuck-connections.ts';
 import { methodNotAllowed, Refusal } from '#lib/errors.ts';
@@ -31,6 +32,7 @@ export function createHttpServer(
     : createServer(options, handle);
   closeStuckConnections(server);
   limitConnections(server, maxPerClient);
+  answerHalfClosed(server);
   server.on('clientError', createBadHttpHandler());
   server.on('checkExpectation', refuseExpectation);
   server.on('connect', refuseConnect);

@@ -29,6 +29,7 @@ export async function openSharedState(
   const { openRedis, withFallback } = await import('#lib/limits/redis.ts');
   const { createSharedRateLimiter } = await import('#lib/limits/shared-rate-limit.ts');
   const { createRedisStore } = await import('#accounts/limits/redis-store.ts');
+  const { withOwnShare } = await import('#accounts/limits/own-share.ts');
   const unshared = new Counter({
     name: 'millrace_unshared_limits_total',
     help: 'Requests that were limited by this process alone, because Redis did not answer.',
@@ -45,7 +46,7 @@ export async function openSharedState(
     warn(error);
   };
   const redis = await openRedis(redisUrl, clock, warn);
-  const store = createRedisStore(redis);
+  const store = withOwnShare(createRedisStore(redis), limits);
   const sharedRates = createSharedRateLimiter(redis);
   return {
     limits: {

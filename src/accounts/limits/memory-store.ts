@@ -32,10 +32,15 @@ interface CountedScope {
   readonly counters: Counters;
 }
 
+export interface MemoryStore extends LimitStore {
+  /** Takes what another store has admitted, whatever the limits are. */
+  count(scopes: readonly LimitScope[], wanted: Amount, month: string): OpenReservation;
+}
+
 const minuteMs = 60_000;
 const nothing: Amount = Object.freeze({ tokens: 0, costNano: 0 });
 
-export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore {
+export function createMemoryStore(clock: Clock, maxScopes = 100_000): MemoryStore {
   const countersById = new Map<string, Counters>();
 
   function findCounters(id: string, month: string, now: number): Counters {
@@ -79,6 +84,11 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
       const counted = toCounted(scopes, month);
       const states = counted.map(toState);
       return { id: '', refused: findRefusal(counted, wanted), states, ...nothingOpen };
+    },
+    count(scopes, wanted, month) {
+      const counted = toCounted(scopes, month);
+      for (const one of counted) take(one, wanted);
+      return toOpen(counted, wanted, month);
     },
     async takeOver(scopes, { costNano }, month) {
       const counted = toCounted(scopes, month);

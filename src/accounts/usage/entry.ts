@@ -37,6 +37,8 @@ export interface UsageEnd extends Partial<UsageProgress> {
 
 export interface UsageEntry {
   progress(update: Partial<UsageProgress>): void;
+  /** Resolves once the row as it is now is on disk. Null if responses don't wait for that. */
+  readonly save: (() => Promise<void>) | null;
   /** Ends the request. Only the first call counts. */
   close(end: UsageEnd): void;
 }
@@ -52,6 +54,7 @@ export class OpenEntry implements UsageEntry, Indexed {
   readonly row: UsageRequestRow;
   /** True if the row has changed since it was last written. */
   dirty = true;
+  readonly save: (() => Promise<void>) | null;
   readonly #onClosed: (entry: OpenEntry) => void;
 
   constructor(
@@ -59,6 +62,7 @@ export class OpenEntry implements UsageEntry, Indexed {
     at: number,
     process: string,
     onClosed: (entry: OpenEntry) => void,
+    save: ((entry: OpenEntry) => Promise<void>) | null = null,
   ) {
     this.row = {
       id: facts.id,
@@ -82,6 +86,7 @@ export class OpenEntry implements UsageEntry, Indexed {
       process,
     };
     this.#onClosed = onClosed;
+    this.save = save && (() => save(this));
   }
 
   progress(update: Partial<UsageProgress>): void {

@@ -34,6 +34,8 @@ export interface RecorderParts {
 export interface RecorderOptions {
   /** True if no other server uses this database: running requests of others are then orphans. */
   singleServer: boolean;
+  /** True if each response waits until its row is on disk. */
+  savesFirst?: boolean;
   /** This server's id in the rows of its requests. A new one by default. */
   processId?: string;
   /** Maximum ended requests that wait for the database; 100,000 by default. */
@@ -51,19 +53,22 @@ const maxRetryMs = 5000;
 
 export function createUsageRecorder(
   parts: RecorderParts,
-  { singleServer, processId = newId(), maxPending = 100_000 }: RecorderOptions,
+  { singleServer, savesFirst = false, processId = newId(), maxPending = 100_000 }: RecorderOptions,
 ): UsageRecorder {
   const { db, clock, log, writer } = parts;
   const processes = createProcesses(db, clock, { id: processId, singleServer });
-  return new UsageRecorder(parts, processes, new PendingRows(writer, log, maxPending), processId);
+  const pending = new PendingRows(writer, log, maxPending);
+  return new UsageRecorder(parts, processes, pending, { processId, savesFirst });
 }
 
 export class UsageRecorder {
   readonly #parts: RecorderParts;
   readonly #processes: Processes;
   readonly #pending: PendingRows;
-  readonly #processId: string;
+  readonly #options: { processId: string; savesFirst: boolean };
   readonly #open = new IndexedList<OpenEntry>();
+  /** Those whose responses wait for their rows. */
+  readonly #unsaved = new Set<OpenEntry>();
   /** Serializes writes, so that no row is in two of them at once. */
   readonly #mutex = createKeyedMutex();
   readonly #ticks: NodeJS.Timeout;
@@ -73,18 +78,25 @@ export class UsageRecorder {
   #isTicking = false;
   #isStopped = false;
 
-  constructor(parts: RecorderParts, processes: Processes, pending: PendingRows, processId: string) {
+  constructor(
+    parts: RecorderParts,
+    processes: Processes,
+    pending: PendingRows,
+    options: { processId: string; savesFirst: boolean },
+  ) {
     this.#parts = parts;
     this.#processes = processes;
     this.#pending = pending;
-    this.#processId = processId;
+    this.#options = options;
     this.#ticks = setInterval(() => this.#tick(), longMs).unref();
   }
 
   open(facts: UsageFacts): UsageEntry {
     // A writer that must start first is ready when the request ends.
     this.#parts.writer.prepare();
-    const entry = new OpenEntry(facts, this.#parts.clock.now(), this.#processId, this.#onClosed);
+    const { processId, savesFirst } = this.#options;
+    const save = savesFirst ? this.#save : null;
+    const entry = new OpenEntry(facts, this.#parts.clock.now(), processId, this.#onClosed, save);
     this.#open.add(entry);
     return entry;
   }
@@ -93,6 +105,18 @@ export class UsageRecorder {
     this.#open.delete(entry);
     this.#pending.add(entry.row);
     this.#schedule(this.#isQuiet ? quietDelayMs : delayMs);
+  };
+
+  /** If the database does not accept the row, the response goes out, and the row is written later, as any other. */
+  readonly #save = async (entry: OpenEntry): Promise<void> => {
+    this.#unsaved.add(entry);
+    await this.#beat().catch(() => {});
+    // Those that ask during a write are in the next one together.
+    await this.#serialize(async () => {
+      const entries = [...this.#unsaved];
+      this.#unsaved.clear();
+      await this.#writeOpen(entries);
+    }).catch(() => {});
   };
 
   /** Writes ended requests, and the progress of long ones. Rejects if the database does not accept them. */
@@ -210,6 +234,11 @@ export class UsageRecorder {
       // would lose all of it.
       return dirty && (ageMs < 0 || ageMs >= longMs || row.reserved === 1);
     });
+    await this.#writeOpen(due);
+  }
+
+  async #writeOpen(due: readonly OpenEntry[]): Promise<void> {
+    const now = this.#parts.clock.now();
     for (let at = 0; at < due.length; at += batchRows) {
       // Entries that ended meanwhile are among the pending rows.
       const entries = due.slice(at, at + batchRows).filter(({ row }) => row.status === 'running');

@@ -1,7 +1,7 @@
 // People, their limits and their usage: the sections accounts, limits and usage.
 
 import { section } from '#config/field.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
+import { OneOf, Type } from '#lib/schema/schema-builder.ts';
 
 export const AccountSettings = Type.Object(
   {
@@ -73,6 +73,12 @@ function MaybeLimit(type: 'integer' | 'number', description: string) {
 
 export const UsageSettings = Type.Object(
   {
+    durability: Type.Unsafe<'batch' | 'request'>({
+      ...OneOf(['batch', 'request']),
+      default: 'batch',
+      description:
+        'When the record of a request is on disk: within 50 ms of its end (batch), or before the last byte of its response (request), which costs each response a write.',
+    }),
     request_days: Type.Integer({
       default: 90,
       minimum: 1,

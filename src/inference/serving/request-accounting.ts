@@ -168,6 +168,13 @@ export class RequestAccount {
     this.#setPromptTokens(await this.#countPrompt());
   }
 
+  /** Call before the last byte of the response. */
+  async save(): Promise<void> {
+    if (this.#row.save === null) return;
+    await this.completeCounts();
+    await this.#row.save();
+  }
+
   /** The usage so far with the length of the prompt, which is counted if no backend has reported it. */
   async countPrompt(): Promise<Usage> {
     const soFar = this.#usage ?? noUsage;

@@ -193,6 +193,7 @@ async function serveWhole(
   announce(admitted);
   await account.completeCounts();
   whole.usage = account.usage();
+  await account.save();
   delivery.signal.throwIfAborted();
   if (whole instanceof WrittenResponse && format.takesWritten) {
     delivery.sendWritten(withElapsed(request, headers), whole);
@@ -218,6 +219,7 @@ async function serveComputed(
   announce(admitted);
   await account.completeCounts();
   const body = await computed.toBody(plan.served, account.usage());
+  await account.save();
   delivery.signal.throwIfAborted();
   if (body instanceof WrittenResponse) delivery.sendWritten(withElapsed(request, headers), body);
   else delivery.send(200, withElapsed(request, headers), body);
@@ -238,6 +240,7 @@ async function serveStream(
   announce(admitted);
   await stream.start();
   await generated.deliver((item) => stream.take(item));
+  await admitted.account.save();
   await stream.end();
 }
 

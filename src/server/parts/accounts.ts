@@ -104,10 +104,12 @@ export function openUsage({ config, clock, db, log, sqlite, metrics, processId }
   const inProcess = createUsageWriter(db);
   const spool = openSpool(join(config.data_dir, 'usage-spool.db'), toSpoolBytes(config));
   const spooling = createOutageWriter(inProcess, spool, log);
-  const writer = sqlite === null ? spooling : createUsageWriterThread(sqlite, inProcess);
+  const savesFirst = config.usage.durability === 'request';
+  const options = { fallback: inProcess, waitsForDisk: savesFirst };
+  const writer = sqlite === null ? spooling : createUsageWriterThread(sqlite, options);
   const rows = createUsageRecorder(
     { db, clock, log, writer },
-    { singleServer: isSingleServer(config), processId },
+    { singleServer: isSingleServer(config), processId, savesFirst },
   );
   const retention = new UsageRetention(db, clock, log, toUsageRetention(config));
   watchUsage(metrics, () => ({

@@ -286,7 +286,8 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     const key = await newKey(await server.join(), { requests_per_minute: 2 });
     assert.equal((await complete(server, key, brief)).status, 200);
     own.freeze();
-    for (const status of [200, 200, 429, 429]) {
+    // One of the two was let in before.
+    for (const status of [200, 429, 429]) {
       assert.equal((await complete(server, key, brief)).status, status);
     }
     await server.stop();
@@ -306,7 +307,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     const statuses: number[] = [];
     for (let count = 0; count < 5; count++)
       statuses.push((await complete(pair, key, brief)).status);
-    assert.deepEqual(statuses, [200, 200, 200, 429, 429]);
+    assert.deepEqual(statuses, [200, 200, 429, 429, 429]);
     const metrics = await (await pair.fetch('/metrics')).text();
     assert.match(metrics, /^millrace_unshared_limits_total 5$/m);
   });

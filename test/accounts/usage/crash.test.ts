@@ -3,6 +3,8 @@
 // those of the rows.
 
 import assert from 'node:assert';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
 import { openDatabase } from '#db/open.ts';
@@ -99,6 +101,33 @@ for (const database of databases) {
     });
   });
 }
+
+test('with usage.durability: request, a kill right after the last byte loses no row', async () => {
+  const dataDir = makeFolder();
+  const config = join(dataDir, 'millrace.yaml');
+  writeFileSync(config, 'usage: { durability: request }');
+  const db = await openDatabase({ url: null, poolSize: 1, dataDir });
+  const ids: (string | null)[] = [];
+  for (const stream of [false, true, false, true]) {
+    const env = { MILLRACE_API_KEY: apiKey };
+    const server = await serveMillrace(['--data-dir', dataDir, '--config', config], env);
+    const responses = await Promise.all(
+      [1, 2, 3].map(async (n) => {
+        const response = await ask(server, { stream, max_tokens: n });
+        await response.text();
+        return response;
+      }),
+    );
+    server.child.kill('SIGKILL');
+    ids.push(...responses.map(({ headers }) => headers.get('x-request-id')));
+    await server.ended;
+    const rows = await readRows(db);
+    assert.deepEqual(rows.map(({ id }) => id).sort(), ids.toSorted());
+    assert(rows.every(({ completion_tokens: tokens }) => tokens > 0));
+  }
+  await assertAgreement(db);
+  await db.destroy();
+});
 
 const ask = (server: RunningProcess, body: object) =>
   fetch(`${server.url}/v1/completions`, {

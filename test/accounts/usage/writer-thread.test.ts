@@ -65,13 +65,14 @@ test('rows that arrive while the thread starts are written on the main thread, l
   const made = await openTestUsage('sqlite');
   const here = createUsageWriter(made.db);
   let writtenHere = 0;
-  const batch = createUsageWriterThread(sqliteFile(made.dataDir), {
+  const fallback: UsageWriter = {
     ...here,
     async write(rows) {
       writtenHere += rows.length;
       await here.write(rows);
     },
-  });
+  };
+  const batch = createUsageWriterThread(sqliteFile(made.dataDir), { fallback });
   batch.prepare();
   await batch.write([endedRow()]);
   assert.equal(writtenHere, 1);

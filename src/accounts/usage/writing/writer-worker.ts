@@ -1,5 +1,5 @@
-// The thread that writes usage to SQLite through its own connection. Its commits don't wait for the disk: they
-// survive a killed process at once, and a power cut a few seconds later, after the next commit of the main
+// The thread that writes usage to SQLite through its own connection. By default its commits don't wait for the disk:
+// they survive a killed process at once, and a power cut a few seconds later, after the next commit of the main
 // thread, which does wait, or the next checkpoint.
 
 import { pathToFileURL } from 'node:url';
@@ -9,13 +9,14 @@ import { openSqlite } from '#db/sqlite/sqlite-connection.ts';
 import type { UsageRequestRow } from '#db/tables/usage-rows.ts';
 import { ready } from '#lib/async/thread.ts';
 import { writeBatch } from './write-batch.ts';
-import type { WriteResult } from './writer.ts';
+import type { WorkerData, WriteResult } from './writer.ts';
 
-const url = pathToFileURL(workerData as string);
+const { file, synchronous } = workerData as WorkerData;
+const url = pathToFileURL(file);
 // A database that has vanished must not be created again, without tables.
 url.searchParams.set('mode', 'rw');
 // A checkpoint, which waits for the disk, follows every 4 MB.
-const connection = openSqlite(url, { synchronous: 'normal', checkpointPages: 1000 });
+const connection = openSqlite(url, { synchronous, checkpointPages: 1000 });
 
 const tx: RawTx = {
   isPostgres: false,

@@ -31,23 +31,35 @@ export function createUsageWriter(db: Database): UsageWriter {
   };
 }
 
+export interface ThreadOptions {
+  /** Writes batches while the thread starts. If it is null, they wait for the thread. */
+  fallback?: UsageWriter | null;
+  /** True if a commit must survive a power cut. */
+  waitsForDisk?: boolean;
+}
+
+export interface WorkerData {
+  readonly file: string;
+  readonly synchronous: 'full' | 'normal';
+}
+
 /** The result of a batch: null if it is in the database. */
 export type WriteResult = Error | null;
 
 /**
  * The thread starts with the first batch, because it takes 10 MB. If it dies, its current batch fails and the next one
- * restarts it. `fallback` writes batches while the thread starts. If it is null, they wait for the thread.
+ * restarts it.
  */
 export function createUsageWriterThread(
   file: string,
-  fallback: UsageWriter | null = null,
+  { fallback = null, waitsForDisk = false }: ThreadOptions = {},
 ): UsageWriter {
   let settle: ((result: WriteResult) => void) | undefined;
   const thread = createThread<WriteResult>(
     {
       name: 'usage',
       file: new URL('./writer-worker.ts', import.meta.url),
-      workerData: file,
+      workerData: { file, synchronous: waitsForDisk ? 'full' : 'normal' } satisfies WorkerData,
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 },
     },
     { received: (result) => settle?.(result), ended: (error) => settle?.(error) },
