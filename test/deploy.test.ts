@@ -1,12 +1,13 @@
 // The files for containers, systemd and Kubernetes name only what exists here, and run the image as
-// deploy-image.soak.ts does. Helm is not run: the chart's templates are filled in with its own values and read as YAML.
+// deploy-image.soak.ts does. The chart's templates are filled in with its own values and read as YAML;
+// deploy-chart.soak.ts runs Helm.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parse, parseAllDocuments, stringify } from 'yaml';
+import { type Document, parse, parseAllDocuments, stringify } from 'yaml';
 import { overrides } from '#config/overrides.ts';
 import { needs } from '#test/support/programs.ts';
 import millrace from '../package.json' with { type: 'json' };
@@ -124,17 +125,18 @@ test("the chart's templates are Kubernetes objects with the chart's values", () 
   const folder = 'deploy/helm/millrace';
   const chart = parse(read(`${folder}/Chart.yaml`));
   assert.deepEqual([chart.version, chart.appVersion], [millrace.version, millrace.version]);
-  const kinds = readdirSync(join(root, folder, 'templates')).map((name) => {
-    const object = readTemplate(name);
-    assert.ok(object.apiVersion && object.metadata.name, name);
-    if (object.kind === 'ConfigMap') parse(object.data['millrace.yaml']);
-    return object.kind;
-  });
-  assert.deepEqual(kinds.sort(), ['ConfigMap', 'Service', 'StatefulSet']);
+  const kinds = readdirSync(join(root, folder, 'templates')).flatMap((name) =>
+    readTemplates(name).map((object) => {
+      assert.ok(object.apiVersion && object.metadata.name, name);
+      if (object.kind === 'ConfigMap') parse(object.data['millrace.yaml']);
+      return object.kind;
+    }),
+  );
+  assert.deepEqual(kinds.sort(), ['ConfigMap', 'Service', 'Service', 'StatefulSet']);
 });
 
 test("the chart's pods run the image as its user with a read-only root", () => {
-  const { spec } = readTemplate('statefulset.yaml');
+  const [{ spec }] = readTemplates('statefulset.yaml');
   const pod = spec.template.spec;
   const [container] = pod.containers;
   const { runAsNonRoot, runAsUser, runAsGroup, fsGroup } = pod.securityContext;
@@ -154,28 +156,36 @@ test("the chart's pods run the image as its user with a read-only root", () => {
   assert.deepEqual(names.sort(), mounts.map(({ name }) => name).sort());
 });
 
-/** An object of the chart with the chart's own values. */
-function readTemplate(name: string) {
+/** The objects of a template with the chart's own values: what they turn off is none. */
+function readTemplates(name: string) {
   const values = parse(read('deploy/helm/millrace/values.yaml'));
   const template = read(`deploy/helm/millrace/templates/${name}`);
-  const [document] = parseAllDocuments(fillIn(template, values));
-  assert.deepEqual(document?.errors, [], name);
-  return document?.toJS();
+  const documents = parseAllDocuments(fillIn(template, values)) as Document[];
+  for (const { errors } of documents) assert.deepEqual(errors, [], name);
+  return documents.map((document) => document.toJS()).filter((object) => object !== null);
 }
 
-/** Does what the templates use of Helm: values, defaults, `with`, and `toYaml` with an indentation. */
+/** Does what the templates use of Helm with these values: defaults, `toYaml`, and nothing in blocks with a condition. */
 function fillIn(template: string, values: object): string {
   const look = (path: string) =>
     path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], values);
-  const filled = template
-    .replaceAll(/^ *\{\{- with \S+ \}\}\n[\s\S]*?\{\{- end \}\}\n/gm, '')
+  const filled = withoutBlocks(template)
     .replaceAll(/\{\{- toYaml \.Values\.(\S+) \| nindent (\d+) \}\}/g, (_, path, count) =>
       `\n${stringify(look(path)).trimEnd()}`.replaceAll('\n', `\n${' '.repeat(Number(count))}`),
     )
+    .replaceAll(/\{\{ toYaml \.Values\.\S+ \| sha256sum \}\}/g, 'hash')
     .replaceAll(/\{\{ \.Values\.(\S+)(?: \| default \S+)? \}\}/g, (_, path) => String(look(path)))
     .replaceAll('{{ .Release.Name }}', 'release');
   assert.ok(!filled.includes('{{'), filled);
   return filled;
+}
+
+function withoutBlocks(template: string): string {
+  const innermost =
+    /^ *\{\{- (?:with|if) .+ \}\}\n(?:(?! *\{\{- (?:with|if|end) ).*\n)*? *\{\{- end \}\}\n/m;
+  let left = template;
+  while (innermost.test(left)) left = left.replace(innermost, '');
+  return left;
 }
 
 test('the install script refuses what it can’t install', () => {
