@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 /** `_httpMessage` is Node's name for the response being sent. */
 type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
-/** The event of a response that may send something to find out whether its client has left. */
+/** The event of a response that can send something at any time. Others end once they are silent. */
 export const probed = 'probed';
 
 const probeEveryMs = 5_000;
@@ -19,12 +19,18 @@ export function answerHalfClosed(server: Server): void {
   server.on('connection', (socket: HttpSocket) => socket.once('end', () => probe(socket)));
 }
 
+/** False if nothing may be sent now. */
+function sendSomething(response: ServerResponse): boolean {
+  if (response.headersSent) return response.emit(probed);
+  // HTTP/1.0 has no interim responses.
+  if (response.req.httpVersion === '1.0') return false;
+  response.writeProcessing();
+  return true;
+}
+
 function probe(socket: HttpSocket): void {
   const response = socket._httpMessage;
   if (socket.destroyed || response == null || response.writableEnded) return;
-  if (response.headersSent) response.emit(probed);
-  // HTTP/1.0 has no interim responses.
-  else if (response.req.httpVersion === '1.0') return void socket.destroy();
-  else response.writeProcessing();
+  if (!sendSomething(response) && response.writableLength === 0) return void socket.destroy();
   setTimeout(probe, probeEveryMs, socket).unref();
 }

@@ -246,7 +246,7 @@ async function fill(dashboard: Dashboard): Promise<Visited[]> {
     name: 'd'.repeat(63),
     model: 'hermes3-8b',
     engine: 'command',
-    program: '/usr/bin/engine',
+    program: '/bin/true',
   });
   await page.goto(`${url}/#/machines`);
   await page.getByText('active', { exact: true }).waitFor();

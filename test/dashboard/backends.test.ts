@@ -135,13 +135,17 @@ describeInBrowser('backends', () => {
     assert.equal(refused.status(), 403);
   });
 
-  test('without its backend a model is served by the stand-in again', async () => {
+  test('without its backends a model answers 503, until an owner lets the stand-in answer', async () => {
     await page.getByRole('button', { name: `Actions for ${model}/second-server` }).click();
     await page.getByRole('menuitem', { name: 'Remove' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await row().getByText('second-server').waitFor({ state: 'detached' });
-    await row().getByText('stand-in, not the real model').waitFor();
-    assert.notEqual(await servedBy(), 'second-server');
+    await row().getByText('No backend. Requests get an error (503).').waitFor();
+    assert.equal(await servedBy(), null);
+    await row().getByRole('link', { name: model }).click();
+    await page.getByRole('button', { name: 'Let the stand-in answer' }).click();
+    await page.getByText('stand-in, not the real model').waitFor();
+    assert.equal(await servedBy(), 'builtin');
   });
 
   test('the console shows no errors', () => {

@@ -65,9 +65,9 @@ describeInBrowser('models', () => {
     await screenshot(page, 'models-pulled');
     assert.deepEqual(await findViolations(page), []);
     await page.getByRole('button', { name: `Remove ${file}` }).click();
-    await page.getByText(`The stand-in then answers for ${model}.`).waitFor();
+    await page.getByText(`Requests for ${model} get an error (503) unless`).waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
-    await row().getByText('stand-in, not the real model').waitFor();
+    await row().getByText('No backend. Requests get an error (503).').waitFor();
   });
 
   test('weights of a deployment are listed with it, and stay while it needs them', async () => {

@@ -141,7 +141,7 @@ function Backends({ model }: { model: ModelWeights }) {
   const backends = useBackends();
   const actions = useBackendActions();
   const own = backends.data?.data.filter((backend) => backend.model === model.id);
-  const isStandIn = own?.some(({ kind }) => kind === 'stand-in');
+  const needsBackend = own?.every(({ kind }) => kind === 'stand-in');
   const path = `/models/add-backend/${new URLSearchParams({ model: model.id })}`;
   return (
     <Section
@@ -159,7 +159,7 @@ function Backends({ model }: { model: ModelWeights }) {
                 </Button>
               </>
             )}
-            {isStandIn && (
+            {needsBackend && (
               <Button size="xs" component={Link} href={toPullPath(model.id)}>
                 Serve the real model
               </Button>

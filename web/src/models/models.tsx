@@ -84,7 +84,7 @@ export default function Models() {
       cell: ({ id, weights: served }) => (
         <AddMenu
           model={id}
-          isStandIn={standIns.has(id)}
+          needsBackend={standIns.has(id) || !byModel.has(id)}
           pullBlocked={toPullBlocked(pulledIds.has(id), served !== null)}
           canManage={canManage}
           onChoose={(dialog) => open(dialog, id)}
@@ -187,18 +187,18 @@ const toPullBlocked = (isPulling: boolean, hasWeights: boolean) =>
 
 interface AddMenuProps {
   model: string;
-  /** True if only a stand-in answers for it. */
-  isStandIn: boolean;
+  /** True if no backend serves it. */
+  needsBackend: boolean;
   /** Why weights can't be pulled now; null if they can. */
   pullBlocked: string | null;
   canManage: boolean;
   onChoose: (dialog: 'pull' | 'add-backend') => void;
 }
 
-const AddMenu = ({ model, isStandIn, pullBlocked, canManage, onChoose }: AddMenuProps) => (
+const AddMenu = ({ model, needsBackend, pullBlocked, canManage, onChoose }: AddMenuProps) => (
   <Menu position="bottom-end" withinPortal>
     <Menu.Target>
-      {isStandIn ? (
+      {needsBackend ? (
         <Button variant="default" size="xs" aria-label={`Serve the real model of ${model}`}>
           Serve the real model
         </Button>
