@@ -3,10 +3,7 @@
 // So a response that is not ready is preceded by interim ones, which HTTP/1.1 lets clients ignore.
 
 import type { Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-
-/** `_httpMessage` is Node's name for the response being sent. */
-type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
+import type { HttpSocket } from './node-http.ts';
 
 /** The event of a response that can send something at any time. Others end once they are silent. */
 export const probed = 'probed';

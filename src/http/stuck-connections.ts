@@ -1,11 +1,8 @@
 // Closes connections whose client does not read the response: what waits to be sent stays in
 // memory. Idle ones are closed by Node's keep-alive timeout, which uses the same event.
 
-import type { Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-
-/** `_httpMessage` is Node's name for the response being sent. */
-type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
+import type { Server } from 'node:http';
+import type { HttpSocket } from './node-http.ts';
 
 /** How long a client may take none of the bytes that wait for it. */
 export const maxStuckMs = 300_000;

@@ -119,7 +119,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
 
 const serverName = hostname();
 
-/** Who sent a request, for the access log. */
+/** The caller of a request, for the access log. */
 function toLineMembers(request: FastifyRequest): LineMembers {
   const address = clientAddress(request);
   const principal = findPrincipal(request);

@@ -60,7 +60,7 @@ interface Context {
 export function createMembers(
   db: Database,
   audit: Audit,
-  { sessions, apiKeys, ssh }: { sessions: Sessions; apiKeys: ApiKeys; ssh: PersonalSsh },
+  { sessions, apiKeys, ssh }: Omit<Context, 'audit'>,
 ): Members {
   const context: Context = { audit, sessions, apiKeys, ssh };
 

@@ -50,7 +50,7 @@ export async function isModel(client: Client, text: string): Promise<boolean> {
   return client.get<Model>(`/v1/models/${encodeURIComponent(text)}`).then(
     () => true,
     (error) => {
-      if (error instanceof RefusedError && error.status === 404) return false;
+      if (isNotFound(error)) return false;
       throw error;
     },
   );
@@ -58,7 +58,7 @@ export async function isModel(client: Client, text: string): Promise<boolean> {
 
 /** Says which models there are if the error means that this one does not exist. */
 export async function throwUnknown(client: Client, wanted: string, error: unknown): Promise<never> {
-  if (!(error instanceof RefusedError && error.status === 404)) throw error;
+  if (!isNotFound(error)) throw error;
   const { data } = await client.get<{ data: Model[] }>('/v1/models');
   const ids = data.map(({ id }) => id);
   const match = nearest(wanted, ids);
@@ -68,6 +68,8 @@ export async function throwUnknown(client: Client, wanted: string, error: unknow
     : `There are: ${ids.slice(0, maxNamed).join(', ')}${more}.`;
   throw new CliError(`There is no model ${wanted}. ${hint}`);
 }
+
+const isNotFound = (error: unknown) => error instanceof RefusedError && error.status === 404;
 
 /** Ollama's API says what a model can do. */
 async function canChat(client: Client, model: string): Promise<boolean> {

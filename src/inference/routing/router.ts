@@ -34,7 +34,7 @@ export interface Lease {
   readonly backend: Backend;
   /** True for the one request that finds out whether an ejected backend has recovered. */
   readonly isProbe: boolean;
-  /** Who sent the request. */
+  /** The caller whose request it is. */
   readonly caller: string;
 }
 

@@ -22,9 +22,9 @@ export interface ServedRequest {
   overheadMs: number;
 }
 
-/** Null is for a person who is signed in. */
 interface MeteredCaller {
   readonly accountId: string;
+  /** Null if a person is signed in. */
   readonly keyId: string | null;
 }
 

@@ -62,15 +62,10 @@ export class LiveBackends {
 
   /** Applies changes of this and other servers, and records which models have a backend. Cheap if there are none. */
   async refresh(): Promise<void> {
-    const { db, registry, rows } = this.#parts;
+    const { registry, rows } = this.#parts;
     await this.#mutex.run('refresh', () => this.#reload());
     const models = registry.unrecorded();
-    if (models.length === 0) return;
-    await db.transaction().execute(async (tx) => {
-      await rows.countUp(tx);
-      await rows.recordServed(tx, models);
-    });
-    await this.#mutex.run('refresh', () => this.#reload());
+    if (models.length > 0) await this.#write((tx) => rows.recordServed(tx, models));
   }
 
   async add(session: SessionPrincipal, spec: UpstreamSpec): Promise<ManagedBackend> {
@@ -185,7 +180,7 @@ export class LiveBackends {
     }
   }
 
-  /** Writes the change and its audit event in one transaction. The registry has it when this resolves. */
+  /** Makes a change in one transaction. The registry has it when this resolves. */
   async #write(action: (tx: Tx) => Promise<void>): Promise<void> {
     const { db, rows } = this.#parts;
     await db.transaction().execute(async (tx) => {

@@ -1,5 +1,5 @@
 // The connections to one machine's ssh server that have not logged in. They are bounded apart from
-// the sessions of those who have, in all and for each source address, as by MaxStartups and
+// those that have, in all and for each source address, as by MaxStartups and
 // PerSourceMaxStartups of OpenSSH: otherwise one client could keep everyone out by connecting and
 // saying nothing.
 
